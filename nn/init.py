@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from tritensor.autograd.modes import no_grad
+from tritensor.ground.call_site import warn
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.random import Generator
@@ -61,9 +61,8 @@ def trunc_normal_(
     if a > b:
         raise ArgumentError(f"trunc_normal_: a is {a}, b {b}; a must not be above b")
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect; give ends on either side of it",
-            stacklevel=2,
+        warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect; give ends on either side of it"
         )
     ends = sorted(((a - mean) / std, (b - mean) / std))
     sign = -1.0 if ends[0] + ends[1] > 0 else 1.0  # the lower tail's masses are small numbers, exact ones; the upper's are near 1
@@ -150,7 +149,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
 def _kaiming_deviation(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     """Standard deviation gain / sqrt(fan) (He et al. 2015)."""
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        warn("Initializing zero-element tensors is a no-op")
         return 0.0  # a deviation of nothing: the draw that follows fills no element
     fan = _choose_fan(name, tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
@@ -225,7 +224,7 @@ def _deprecated_name(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Tensor:
-        warnings.warn(f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`.", FutureWarning, stacklevel=2)
+        warn(f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`.", FutureWarning)
         return function(*args, **kwargs)  # type: ignore[no-any-return]
 
     call.__name__ = call.__qualname__ = name[:-1]

@@ -10,11 +10,17 @@ from tritensor.ground.type_names import named, own_name
 from tritensor.ops.array import empty
 from tritensor.tensor.copying import copy_compact
 from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.host_values import new_instance
+from tritensor.tensor.overriding.protocol import PLAIN, disabled_torch_function, takes_over
 from tritensor.tensor.parsing.data import as_tensor
 
 
+class _ParameterMeta(type):
+    """The class of Parameter. Once a program has a parameter of another class of tensors, isinstance finds that as well."""
+
+
 @named("torch.nn.parameter")
-class Parameter(Tensor):
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A leaf tensor that a Module counts among its parameters. `Parameter(data=None, requires_grad=True)`.
 
     Shares memory with `data`, which is floating unless requires_grad=False. Results of ops on it are plain Tensors.
@@ -22,11 +28,15 @@ class Parameter(Tensor):
     """
 
     heading = "Parameter containing:\n"
+    __torch_function__ = disabled_torch_function
 
-    def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
-        _share_memory(self, data)
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if data is not None and takes_over(data):
+            return _as_parameter(data, requires_grad)
+        made = _share_memory(cls, data)
         if requires_grad:
-            self.requires_grad_()
+            made.requires_grad_()
+        return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         found = self._deepcopy_with(memo, lambda array, _: copy_compact(array))  # a parameter is the memory of its own
@@ -41,22 +51,47 @@ class Buffer(Tensor):
     `Buffer(data=None, persistent=True)`; persistent=False keeps it out of the state_dict. It is a leaf, which requires grad where data does.
     """
 
+    __torch_function__ = disabled_torch_function
     prints_plain = True  # PyTorch's prints as a plain tensor, without its class
 
-    def __init__(self, data: Any = None, *, persistent: bool = True) -> None:
-        _share_memory(self, data)
-        self.tracked = data is not None and data.requires_grad  # assigned, not requires_grad_(): integers are buffers, too
-        self.persistent = persistent
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        made = _share_memory(cls, data)
+        made.tracked = data is not None and data.requires_grad  # assigned, not requires_grad_(): integers are buffers, too
+        made.persistent = persistent
+        return made
 
 
-def _share_memory(leaf: Tensor, data: Any) -> None:
-    """Put `leaf` on the memory, and under the write counter, of `data`."""
+PLAIN.update((Parameter, Buffer))
+
+
+def _is_parameter(cls: Any, instance: Any) -> bool:
+    return type.__instancecheck__(cls, instance) or (
+        cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+    )
+
+
+def _as_parameter(data: Any, requires_grad: bool) -> Any:
+    """A tensor of a class of its own as a parameter: a leaf of that class, which a Module registers."""
+    made = data.detach().requires_grad_(requires_grad)
+    if type(made) is not type(data):
+        raise RuntimeError(
+            f"Parameter: detach() of a {type(data).__name__} is a {type(made).__name__}; a class of tensors that is to be a parameter must "
+            "answer detach() and requires_grad_() with itself: do so in its __torch_function__"
+        )
+    made._is_param = True
+    _ParameterMeta.__instancecheck__ = _is_parameter  # type: ignore[method-assign]
+    return made
+
+
+def _share_memory(cls: type[Tensor], data: Any) -> Any:
+    """A leaf of a class on the memory, and under the write counter, of `data`."""
     if data is not None and not isinstance(data, Tensor):
-        raise TypeError(f"{type(leaf).__name__}: data is a {type(data).__name__}; give a tensor (tritensor.tensor(...))")
+        raise TypeError(f"{cls.__name__}: data is a {type(data).__name__}; give a tensor (tritensor.tensor(...))")
     source = as_tensor([] if data is None else data).detach()
-    leaf.array = source.array
+    leaf = new_instance(cls, source.array)
     # one counter: a write through either name must tell a graph that saved the other
     leaf.version = source.version
+    return leaf
 
 
 def empty_parameter(*shape: int, device: Any = None, dtype: Any = None) -> Parameter:
@@ -203,8 +238,8 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     cls_to_become = Parameter
 
-    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
-        super().__init__(_new_empty(device, dtype), requires_grad)
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        return super().__new__(cls, _new_empty(device, dtype), requires_grad)
 
 
 @named("torch.nn.parameter")
@@ -213,10 +248,11 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):  # type: ignore[mis
 
     cls_to_become = Buffer
 
-    def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> None:
-        super().__init__(_new_empty(device, dtype), persistent=persistent)
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
+        made = super().__new__(cls, _new_empty(device, dtype), persistent=persistent)
         if requires_grad:
-            self.requires_grad_()
+            made.requires_grad_()
+        return made
 
 
 def _new_empty(device: Any, dtype: Any) -> Tensor:

@@ -194,7 +194,8 @@ _import_hook.install()
 _providers.register("", lambda: _sys.modules["tritensor"])
 for _name in (
     "array_api", "dispatch.meta", "distributed", "distributed.process_group", "distributed.shared_batch_norm", "func", "func.forward_ad",
-    "func.jacobians", "kernels.own_layouts", "multiprocessing", "return_types", "torch_compat.finder", "utils.aten", "utils.compiled_extensions",
+    "func.jacobians", "kernels.own_layouts", "multiprocessing", "nn.functional", "nn.init", "return_types", "tensor.overriding.interception",
+    "torch_compat.finder", "utils.aten", "utils.compiled_extensions",
 ):  # fmt: skip
     _providers.register(_name, _functools.partial(_importlib.import_module, f"tritensor.{_name}"))
 newaxis = None

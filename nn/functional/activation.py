@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
+from tritensor.ground.call_site import warn
 from tritensor.ground.dtypes import as_dtype
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import normal_dim, ops
@@ -15,6 +15,7 @@ from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import compute_type, draw_exponential
 from tritensor.tensor.functions.pointwise import activations as shared
+from tritensor.tensor.overriding.protocol import awaken
 from tritensor.tensor.public_api.arguments import public_error
 from tritensor.tensor.public_api.publish import checked, exported
 
@@ -30,6 +31,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     try:
         return overwrite(input, ops.relu(input), "relu_") if inplace else ops.relu(input)
     except (TypeError, AttributeError, ValueError) as error:  # `checked`, which would be seen in the time of so short a call
+        if awaken((input,)):
+            return relu(input, inplace)
         raise public_error(relu, (input, inplace), error) from None
 
 
@@ -220,9 +223,7 @@ def tanh(input: Tensor) -> Tensor:
 
 
 def _implicit_dim(name: str, ndim: int) -> int:
-    warnings.warn(
-        f"{name}: dim was not given; it is taken from the number of dimensions as in PyTorch; pass dim=", DeprecationWarning, stacklevel=3
-    )
+    warn(f"{name}: dim was not given; it is taken from the number of dimensions as in PyTorch; pass dim=", DeprecationWarning)
     return 0 if ndim in (0, 1, 3) else 1  # PyTorch's guess, from the number of dimensions alone
 
 
@@ -252,7 +253,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     """softmax((logits + Gumbel noise) / tau): a relaxed draw of a class along dim; hard=True gives the one-hot draw with the relaxed one's gradient
     (Jang et al. 2017, Maddison et al. 2017)."""
     if float(eps) != 1e-10:
-        warnings.warn("gumbel_softmax: eps changes nothing; leave it out", stacklevel=3)
+        warn("gumbel_softmax: eps changes nothing; leave it out")
     if not logits.dtype.is_floating_point:
         raise DTypeError(f"gumbel_softmax: logits is {logits.dtype.name}; it takes float types; cast it with .float()")
     dim = normal_dim("gumbel_softmax", dim, logits.ndim)

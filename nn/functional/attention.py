@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from tritensor.autograd.modes import is_grad_enabled
 from tritensor.autograd.saved import borrow_saved
 from tritensor.ground import dtypes
+from tritensor.ground.call_site import warn
 from tritensor.ground.errors import ArgumentError, AssertedError, DTypeError, ShapeError
 from tritensor.ground.transforms import running
 from tritensor.nn.functional.dropout import dropout as drop
@@ -144,10 +144,7 @@ def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_n
             f"attention: {name} is {mask.dtype}: only bool and floating types of {name} are supported; cast it with .bool()"
         )
     if other is not None and mask.dtype != other.dtype:
-        warnings.warn(
-            f"Support for mismatched {name} ({mask.dtype}) and {other_name} ({other.dtype}) is deprecated; give both of one type",
-            stacklevel=4,
-        )
+        warn(f"Support for mismatched {name} ({mask.dtype}) and {other_name} ({other.dtype}) is deprecated; give both of one type")
     return to_additive_mask(mask, dtype)
 
 

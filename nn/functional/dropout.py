@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
+from tritensor.ground.call_site import warn
 from tritensor.ground.errors import ShapeError
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
@@ -62,11 +61,9 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """dropout of whole channels of (batch, channels, height, width). Of three dimensions the first two are batch and channels, as in PyTorch."""
     if input.ndim not in (3, 4):
-        warnings.warn(
-            f"dropout2d: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, height, width)", stacklevel=3
-        )
+        warn(f"dropout2d: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, height, width)")
     if input.ndim == 3:
-        warnings.warn("dropout2d: an input of 3 dimensions is taken as (batch, channels, length); use dropout1d for that", stacklevel=3)
+        warn("dropout2d: an input of 3 dimensions is taken as (batch, channels, length); use dropout1d for that")
     return _apply_dropout("feature_dropout", input, p, training, inplace)
 
 
@@ -74,8 +71,6 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """dropout of whole channels of (batch, channels, depth, height, width), or of one without a batch."""
     if input.ndim not in (4, 5):
-        warnings.warn(
-            f"dropout3d: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, depth, height, width)", stacklevel=3
-        )
+        warn(f"dropout3d: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, depth, height, width)")
     # of other numbers of dimensions it only warned: they are taken as batches
     return _drop_channels(input, p, training, inplace, input.ndim != 4)

@@ -11,6 +11,7 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.joining import cat, stack
+from tritensor.tensor.overriding.protocol import awaken
 from tritensor.tensor.public_api.arguments import public_error
 from tritensor.tensor.public_api.publish import checked, exported
 
@@ -23,6 +24,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             return _compose_single_output(input, weight, bias) if weight.array.ndim == 1 else _compose_linear(input, weight, bias)
         return ops.linear(input, weight, bias)
     except (TypeError, AttributeError, ValueError) as error:  # `checked`, which would be seen in the time of so short a call
+        if awaken((input, weight, bias)):
+            return linear(input, weight) if bias is None else linear(input, weight, bias)
         raise public_error(linear, (input, weight, bias), error) from None
 
 

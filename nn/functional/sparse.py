@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.autograd.function import Function
 from tritensor.autograd.modes import no_grad
-from tritensor.ground.call_site import user_frame
+from tritensor.ground.call_site import user_frame, warn
 from tritensor.ground.dtypes import bool_, int32, int64
 from tritensor.ground.errors import ArgumentError, AssertedArgumentError, DTypeError, ShapeError
 from tritensor.ground.transforms import WrappedArray
@@ -211,7 +211,7 @@ def embedding_bag(
     """
     # older PyTorch had the weight first, and today's still swaps the two
     if isinstance(input, Tensor) and isinstance(weight, Tensor) and weight.dtype in (int32, int64) and input.dtype.is_floating_point:
-        warnings.warn("embedding_bag: the weight came first, as long ago; give the indices first", stacklevel=3)
+        warn("embedding_bag: the weight came first, as long ago; give the indices first")
         input, weight = weight, input
     check_bags(input, weight, offsets, mode, per_sample_weights, scale_grad_by_freq, sparse)
     padding = _padding_row("embedding_bag", padding_idx, weight)

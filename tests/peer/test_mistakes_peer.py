@@ -64,7 +64,6 @@ def test_the_errors_of_the_database(op: Any) -> None:
 # The listed mistakes that PyTorch takes, each with the reason that we do not.
 TAKEN_THERE = {
     "tt.binary_cross_entropy_with_logits(x, x, reduction=7)": "takes any other number for 0",
-    "w.as_subclass(nn.Parameter)": "an instance in its graph (docs/differences.md)",
     "x.grad_dtype = tt.float64": "gives a tensor a gradient of another type",
     "tt.TypedStorage(3)": "memory is an object there",
     'tt.lobpcg(s, method="lanczos")': "takes any word",

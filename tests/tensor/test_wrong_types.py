@@ -184,7 +184,7 @@ def _call(name: str, f: Callable[..., Any], method: bool, wrong: inspect.Paramet
 @each(("name", "f", "method", "p"), _cases())
 def test_an_argument_that_is_no_tensor_is_named(name: str, f: Callable[..., Any], method: bool, p: inspect.Parameter) -> None:
     bare = name.removeprefix("F.")
-    known = {bare, f.__name__}
+    known = {bare, f.__name__, inspect.unwrap(f).__name__}  # an alias says the name that it stands for
     for kind, given in WRONG.items():
         if (given is None and (p.default is None or "None" in str(p.annotation).split(" | "))) or (bare, p.name) in TAKEN:
             continue

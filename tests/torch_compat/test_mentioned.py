@@ -180,7 +180,7 @@ def test_nothing_is_taken_over() -> None:
     assert not has_torch_function((tt.ones(1),))
     assert is_tensor_like(tt.ones(1))
     assert not is_tensor_like(1)
-    with pytest.raises(TypeError, match="no implementation found for 'relu'"):
+    with pytest.raises(TypeError, match=r"no implementation found for 'tritensor\..*relu'"):
         handle_torch_function(F.relu, (tt.ones(1),))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
@@ -23,6 +24,12 @@ def wrapper(f: _Function) -> _Function:
     """Mark a function that stands around a public one, such as the door or a grad mode: its own name says nothing to a user."""
     _wrappers.add(f.__code__)
     return f
+
+
+def mark_wrapper(code: CodeType) -> CodeType:
+    """The same for code that a function object is given later."""
+    _wrappers.add(code)
+    return code
 
 
 def was_raised_inside(trace: TracebackType) -> bool:
@@ -65,6 +72,14 @@ def user_line() -> str:
     # our own frames are passed over: a message names the line that the user can change
     frame = user_frame(sys._getframe(1))
     return file_and_line(frame.f_code.co_filename, frame.f_lineno)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn about the user's line, however many of our own frames stand between."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_code.co_filename.startswith(INSIDE) and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def line_of(code: CodeType, instruction: int) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from tritensor.io import safe_globals
 from tritensor.io.safetensors import NAMES
 from tritensor.nn.parameter import Buffer, Parameter
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.host_values import new_instance
 from tritensor.tensor.size import Size
 
 _STORABLE = {d.name for d in NAMES.values()}
@@ -81,8 +82,8 @@ class _CarefulUnpickler(_Unpickler):
 
 # The name stands in files: a rename would make them unreadable.
 def _made(cls: Any, values: Tensor, tracked: bool, attributes: dict[str, Any]) -> Any:
-    t = cls.__new__(cls)
-    t.array, t.tracked = values.array, tracked
+    t = new_instance(cls, values.array)
+    t.tracked = tracked
     t.__dict__.update(attributes)
     return t
 

@@ -21,6 +21,8 @@ from tritensor.ground.process import locks
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray, device_of
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.host_values import new_instance
+from tritensor.tensor.overriding.protocol import subclass_watchers
 from tritensor.tensor.shared_memory import Segment, add_name, open_name, remove_name, take_over_name
 from tritensor.tensor.sharing import move_to_shared_memory
 
@@ -68,8 +70,7 @@ def make_tensor_on(cls: type[Tensor], buffer: Any, plan: tuple[Any, ...], requir
     """A tensor of a class on a buffer of bytes (None: without elements); `plan` is (name of the dtype, shape, strides and offset in bytes)."""
     dtype, shape, strides, offset = plan
     kind = as_dtype(dtype).numpy
-    tensor: Tensor = cls.__new__(cls)
-    tensor.array = np.empty(shape, kind) if buffer is None else np.ndarray(shape, kind, buffer, offset, strides)
+    tensor = new_instance(cls, np.empty(shape, kind) if buffer is None else np.ndarray(shape, kind, buffer, offset, strides))
     tensor.tracked = requires_grad
     if attributes:
         tensor.__dict__.update(attributes)
@@ -121,11 +122,6 @@ def _register(cls: type[Tensor]) -> None:
         ForkingPickler.register(cls, reduce_tensor)
 
 
-def _register_new(cls: type[Tensor], **settings: Any) -> None:
-    super(Tensor, cls).__init_subclass__(**settings)
-    _register(cls)
-
-
 def init_reductions() -> None:
     """Register the reducers with Python's multiprocessing, for all classes of tensors that exist and those defined later."""
     ForkingPickler.register(Segment, reduce_segment)
@@ -135,4 +131,4 @@ def init_reductions() -> None:
         cls = waiting.pop()
         _register(cls)
         waiting += cls.__subclasses__()
-    Tensor.__init_subclass__ = classmethod(_register_new)  # type: ignore[method-assign, assignment]
+    subclass_watchers.append(_register)

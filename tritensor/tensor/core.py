@@ -25,7 +25,7 @@ from tritensor.ground.type_names import named
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim
-from tritensor.tensor.host_values import HostValues
+from tritensor.tensor.host_values import HostValues, new_instance
 from tritensor.tensor.rare_attributes import Extra as Extra
 from tritensor.tensor.rare_attributes import LiveViews
 from tritensor.tensor.size import Size, new_size
@@ -36,7 +36,6 @@ else:
     Methods = object
 
 _object_new = object.__new__
-
 
 Step = tuple[Op, dict[str, Any], tuple[Any, ...]]  # from a base to its view: the op, its attributes, ((shape, dtype),) of what it took
 
@@ -63,27 +62,22 @@ class Tensor(HostValues, Methods):
     extra: Extra | None
     path: tuple[Any, ...] | None
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        t = object.__new__(cls)
-        t.node = t._grad = t.version = t.extra = t.path = None
-        t.tracked = False
-        return t
-
-    def __init__(self, *data: Any, device: Any = None) -> None:
+    # No __init__: a subclass's __new__ may return what as_subclass gives, and its __init__ take arguments of its own.
+    def __new__(cls, *data: Any, device: Any = None) -> Tensor:
         # Tensor(3) is a size, Tensor([3]) values: PyTorch's legacy constructor tells them apart by type alone.
         if len(data) == 1 and not isinstance(data[0], int | np.integer):
             given = data[0]
             # A Size is a shape even though it is a sequence of numbers: Tensor(x.shape) is uninitialised.
             if isinstance(given, Size):
-                self.array = empty(tuple(given), dtypes.default_float().numpy, as_device(device))
-                return
+                return new_instance(cls, empty(tuple(given), dtypes.default_float().numpy, as_device(device)))
             values = given.array if isinstance(given, Tensor) else None
-            self.array = values if values is not None else from_host(np.array(given, dtypes.default_float().numpy), as_device(device))
-            return
+            return new_instance(
+                cls, values if values is not None else from_host(np.array(given, dtypes.default_float().numpy), as_device(device))
+            )
         if not all(isinstance(n, int | np.integer) and n >= 0 for n in data):
             raise TypeError(f"Tensor: {data} is no shape; give sizes as in Tensor(4, 3), or use tensor(values)")
         shape = tuple(int(n) for n in data) if data else (0,)
-        self.array = empty(shape, dtypes.default_float().numpy, as_device(device))
+        return new_instance(cls, empty(shape, dtypes.default_float().numpy, as_device(device)))
 
     @staticmethod
     def wrap(array: Array) -> Tensor:

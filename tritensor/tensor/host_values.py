@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,17 @@ from tritensor.ops.array import Array, CudaArray, to_host
 from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor import dlpack
 from tritensor.tensor.copying import copy_with_storage, pack_array, unpack_array
+
+_T = TypeVar("_T", bound="HostValues")
+
+
+def new_instance(cls: type[_T], array: Any) -> _T:
+    """A leaf on an array, of a class of tensors, whose own __new__ and __init__ are not called."""
+    t: Any = object.__new__(cls)
+    t.array = array
+    t.node = t._grad = t.version = t.extra = t.path = None
+    t.tracked = False
+    return t  # type: ignore[no-any-return]
 
 
 class HostValues:
@@ -179,12 +190,16 @@ class HostValues:
             raise DTypeError(f"in: a tensor holds numbers, not a {type(value).__name__}; give a number or a tensor")
         return bool(found.any().item())
 
+    def __reversed__(self) -> Any:
+        """The first dimension backwards; a 0-d tensor itself."""
+        return self.flip(0) if self.array.shape else self  # type: ignore[attr-defined]
+
     def __copy__(self) -> Any:
         """Another leaf on the same memory; writes are counted for both."""
-        t: Any = type(self).__new__(type(self))
         # detach shares the counter of writes, which a plain attribute copy would not.
         shared: Any = self.detach()  # type: ignore[attr-defined]
-        t.array, t.version, t.tracked = shared.array, shared.version, self.tracked
+        t: Any = new_instance(type(self), shared.array)
+        t.version, t.tracked = shared.version, self.tracked
         if hasattr(self, "__dict__"):
             t.__dict__.update(self.__dict__)
         return t
@@ -202,9 +217,8 @@ class HostValues:
             return memo[id(self)]
         if not self.is_leaf:
             raise GradError("deepcopy: only leaves can be deep-copied; use .clone(), or .detach() first")
-        t: Any = type(self).__new__(type(self))
-        memo[id(self)] = t
-        t.array, t.tracked = array_of(self.array, memo), self.tracked
+        memo[id(self)] = t = new_instance(type(self), array_of(self.array, memo))
+        t.tracked = self.tracked
         t.grad = copy.deepcopy(self.grad, memo)
         if hasattr(self, "__dict__"):
             t.__dict__.update(copy.deepcopy(self.__dict__, memo))
@@ -213,8 +227,7 @@ class HostValues:
 
 def _rebuild(cls: Any, content: tuple[Any, ...], tracked: bool, attributes: dict[str, Any]) -> Any:
     """Unpickle."""
-    t = cls.__new__(cls)
-    t.array = unpack_array(*content)
+    t = new_instance(cls, unpack_array(*content))
     t.tracked = tracked
     if attributes:
         t.__dict__.update(attributes)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
+from tritensor.ground.call_site import warn
 from tritensor.ground.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.ops.table.shape_rules import broadcast
@@ -97,7 +96,7 @@ def reduction_name(size_average: bool | None, reduce: bool | None, reduction: st
         meant = "none"
     else:
         meant = "mean" if size_average is None or size_average else "sum"
-    warnings.warn(f"size_average and reduce are deprecated; give reduction={meant!r} instead", stacklevel=3)
+    warn(f"size_average and reduce are deprecated; give reduction={meant!r} instead")
     return meant
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
+from tritensor.ground.call_site import warn
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.losses.checks import (
     broadcast_to_one,
@@ -141,9 +141,7 @@ def kl_div(
     """t (log t - input), input a log-probability and t the target (log_target: its logarithm is given). "batchmean" divides the sum by the batch, which
     is what the divergence means; "mean" by all elements."""
     if reduction == "mean" and size_average is None and reduce is None:
-        warnings.warn(
-            "kl_div: reduction='mean' divides by all elements; 'batchmean' gives the divergence, by the batch alone", stacklevel=3
-        )
+        warn("kl_div: reduction='mean' divides by all elements; 'batchmean' gives the divergence, by the batch alone")
     reduction = reduction if reduction == "batchmean" else reduction_name(size_average, reduce, reduction)
     check_reduction("kl_div", "sum" if reduction == "batchmean" else reduction)
     input, target = broadcast_to_one("kl_div", ("input", input), ("target", target))

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from tritensor.autograd.node import version_of
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.host_values import new_instance
+from tritensor.tensor.overriding.protocol import disabled_torch_function
 
 
 class Box(NamedTuple):
@@ -43,6 +45,7 @@ class Box(NamedTuple):
 class Sharded(Protocol):
     """A tensor that is part of another one, of `global_shape`, in which it begins at `global_offset`."""
 
+    __torch_function__ = disabled_torch_function
     global_shape: tuple[int, ...]
     global_offset: tuple[int, ...]
 
@@ -63,6 +66,7 @@ def get_box(tensor: Any) -> tuple[tuple[int, ...], Box]:
 class PartTensor(Tensor):
     """A tensor that knows itself part of one of `global_shape`, at `global_offset`."""
 
+    __torch_function__ = disabled_torch_function
     global_shape: tuple[int, ...]
     global_offset: tuple[int, ...]
 
@@ -78,7 +82,7 @@ def as_part(p: Any, value: Any) -> Any:
 
 def part_like(part: Any, tensor: Tensor) -> PartTensor:
     """A tensor, memory shared, as the part that another one is: a parameter's state, which is cut as the parameter is."""
-    made: PartTensor = Tensor.__new__(PartTensor)  # type: ignore[assignment]
-    made.array, made.version = tensor.array, version_of(tensor)
+    made = new_instance(PartTensor, tensor.array)
+    made.version = version_of(tensor)
     made.global_shape, made.global_offset = tuple(part.global_shape), tuple(part.global_offset)
     return made

@@ -19,6 +19,7 @@ from tritensor.nn.parameter import Parameter
 from tritensor.ops.array import Array, CudaArray, device_of, empty, from_host, is_contiguous, to_host
 from tritensor.ops.table import registry
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.host_values import new_instance
 
 ALIGNED = 64  # bytes: where an array in it may begin
 
@@ -58,8 +59,7 @@ class Member:
         self.part = -(-self.shape[0] // group.size()) * self.row
         mine = param.array[self.start : self.start + self.rows]
         self.shard = ShardedParameter(mine, self.shape, self.start, group, mesh, param.tracked)
-        self.whole = Parameter.__new__(Parameter)
-        self.whole.array = param.array
+        self.whole = new_instance(Parameter, param.array)
         version_of(self.whole)
         for made in (self.shard, self.whole):
             made.__dict__.update({k: v for k, v in param.__dict__.items() if k not in made.__dict__})

@@ -14,6 +14,8 @@ from tritensor.io.safe_globals import add_value_class
 from tritensor.nn.parameter import Parameter
 from tritensor.ops.array import Array, device_of, empty
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.host_values import new_instance
+from tritensor.tensor.overriding.protocol import disabled_torch_function
 from tritensor.tensor.size import Size
 
 
@@ -58,6 +60,7 @@ class Sharded:
     """
 
     __slots__ = ()
+    __torch_function__ = disabled_torch_function
     array: Array
     global_shape: Size
     global_offset: tuple[int, ...]
@@ -99,8 +102,7 @@ class Sharded:
     def like(self, array: Array, kind: Any = None) -> Any:
         """The same part of another tensor, a gradient say: a ShardedTensor, or one of another class of shards."""
         kind = kind or ShardedTensor
-        found: Any = kind.__new__(kind)
-        found.array = array
+        found: Any = new_instance(kind, array)
         found.global_shape, found.global_offset = self.global_shape, self.global_offset
         found.known = getattr(self, "known", None)
         return found  # type: ignore[no-any-return]
@@ -146,10 +148,12 @@ class ShardedParameter(Sharded, Parameter):  # type: ignore[misc]
 
     heading = "Sharded parameter, the rows of this process:\n"
 
-    def __init__(self, array: Array, shape: Sequence[int], start: int, group: ProcessGroup, mesh: Any, requires_grad: bool) -> None:
-        self.array, self.tracked = array, requires_grad
-        self.global_shape, self.global_offset = Size(shape), (start, *[0] * (len(shape) - 1))
-        self.known = (group, mesh)
+    def __new__(cls, array: Array, shape: Sequence[int], start: int, group: ProcessGroup, mesh: Any, requires_grad: bool) -> Any:
+        made: Any = new_instance(cls, array)  # type: ignore[type-var]
+        made.tracked = requires_grad
+        made.global_shape, made.global_offset = Size(shape), (start, *[0] * (len(shape) - 1))
+        made.known = (group, mesh)
+        return made
 
 
 def get_row_size(shape: Sequence[int]) -> int:

@@ -19,6 +19,7 @@ from tritensor.ops.array import CudaArray, as_strided, from_host, to_host
 from tritensor.ops.strided_array import MetaArray, MetaStorage
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, make_storage
+from tritensor.tensor.host_values import new_instance
 
 
 class StorageType:
@@ -189,8 +190,8 @@ def rebuild_from_type(vm: Any, function: Any, cls: Any, args: Any, state: Any) -
     if cls is not Tensor and cls is not Parameter:
         if not vm.trusts(cls) or not issubclass(cls, Tensor):
             raise DamagedPickle(f"a tensor of class {getattr(cls, '__name__', cls)}")
-        plain, made = made, cls.__new__(cls)  # not cls(...): its __init__ may take anything
-        made.array, made.tracked = plain.array, plain.tracked
+        tracked, made = made.tracked, new_instance(cls, made.array)  # not cls(...), which may take anything
+        made.tracked = tracked
     elif cls is Parameter and type(made) is not Parameter:
         made = Parameter(made, made.tracked)
     if type(state) is dict and state.get("_is_buffer") is True and type(made) is Tensor:

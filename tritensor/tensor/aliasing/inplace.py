@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from tritensor.autograd.node import Node, Version, version_of
 from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.dispatch import takes_floats
 from tritensor.ground import dtypes
+from tritensor.ground.call_site import warn
 from tritensor.ground.errors import DeviceError, DTypeError, GradError, ShapeError
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.transforms import WrappedArray, transform
@@ -252,10 +252,9 @@ def write_out(out: Tensor, value: Any, name: str) -> Tensor:
     if out.array.shape != value.array.shape:
         # Resizing an empty out is the documented use, and needs no warning.
         if out.array.size:
-            warnings.warn(
+            warn(
                 f"{name}: out has shape {tuple(out.array.shape)} and was resized to {tuple(value.array.shape)}; "
-                "give an out of the result's shape, or an empty one",
-                stacklevel=3,
+                "give an out of the result's shape, or an empty one"
             )
         resize(out, value, name)
         return out

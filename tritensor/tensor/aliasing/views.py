@@ -48,6 +48,7 @@ class StaleView(Tensor):
     """
 
     __slots__ = ()
+    becomes: type[Tensor] = Tensor  # when it has found its node
 
     @property
     def tracked(self) -> bool:  # type: ignore[override]
@@ -75,6 +76,7 @@ class DetachedBaseView(Tensor):
     or where its base has been led since."""
 
     __slots__ = ()
+    becomes: type[Tensor] = Tensor
 
     @property
     def node(self) -> Node | None:  # type: ignore[override]
@@ -87,7 +89,7 @@ class DetachedBaseView(Tensor):
 
     @node.setter
     def node(self, value: Node | None) -> None:
-        self.__class__ = Tensor  # type: ignore[assignment]
+        self.__class__ = self.becomes  # type: ignore[assignment]
         self.node = value
 
 
@@ -96,9 +98,24 @@ for _kind in (StaleView, DetachedBaseView):
     _kind.__name__, _kind.__qualname__, _kind.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
 
 
+def _kind_for(view: Tensor, kind: type[Tensor]) -> type[Tensor]:
+    """The form of one of these classes that a view of its class takes: a view that is an instance of a user's class stays one."""
+    cls = getattr(view, "becomes", type(view))
+    if cls is Tensor:
+        return kind
+    found = _kinds.get((cls, kind))
+    if found is None:
+        names = {"__slots__": (), "becomes": cls, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+        found = _kinds[cls, kind] = type(cls)(cls.__name__, (kind, cls), names)
+    return found
+
+
+_kinds: dict[tuple[type[Tensor], type[Tensor]], type[Tensor]] = {}
+
+
 def _mark_base_left(view: Tensor) -> None:
     ensure_extra(view).base_left_at = version_of(view).value
-    view.__class__ = DetachedBaseView
+    view.__class__ = _kind_for(view, DetachedBaseView)
 
 
 extras.mark_base_left = _mark_base_left  # type: ignore[assignment]
@@ -114,14 +131,14 @@ def _find_node(view: Tensor) -> None:
         raise GradError(f"the base of this view of shape {view.array.shape} was written in place, and the view {_REASONS[extra.origin]}")
     node = engine.edge_of(base)
     # A constant base needs no nodes; a left one gets them, and they lead nowhere.
-    if node is not None or type(view) is DetachedBaseView:
+    if node is not None or isinstance(view, DetachedBaseView):
         for op, attrs, meta in steps:
             node = step_node(op, node, attrs, meta, view.array)
     if extra is not None and extra.retains and node is not None:
         keep_grad(node, view)
     _node.__set__(view, node)
     _tracked.__set__(view, node is not None)
-    view.__class__ = Tensor
+    view.__class__ = view.becomes  # type: ignore[attr-defined]
     views = base.extra.views
     mark = views.stale.pop(id(view), None)
     if mark is not None:
@@ -140,7 +157,7 @@ def _mark_views_stale(base: Tensor) -> None:
         if view is not None:
             if view.extra is not None and view.extra.retains:
                 forget_grad(_node.__get__(view), view)  # the old contents' gradient is not the view's any more
-            view.__class__ = StaleView
+            view.__class__ = _kind_for(view, StaleView)
             views.stale[key] = mark
     # Amortised: each sweep costs no more than the views added since the last.
     if len(views.stale) > 2 * views.swept + 32:

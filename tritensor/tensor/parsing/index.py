@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from tritensor.ground import dtypes
+from tritensor.ground.call_site import warn
 from tritensor.ground.errors import ArgumentError, DeviceError
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import from_host, to_host
@@ -131,7 +131,7 @@ def _to_entry(x: Tensor, i: Any, name: str) -> Any:
     if kind not in ("bool", "int", "uint"):
         raise IndexError(f"{name}: an index of {found.dtype.name}; use integers or booleans, such as .long()")
     if found.array.dtype == np.uint8:
-        warnings.warn(f"{name}: an index of uint8 is a mask, which is deprecated; use bool, or .long() for positions", stacklevel=4)
+        warn(f"{name}: an index of uint8 is a mask, which is deprecated; use bool, or .long() for positions")
         found, kind = ops.ne(found, 0), "bool"
     # Batched by vmap it stands for several numbers: it stays a tensor.
     if not found.array.shape and kind != "bool" and not (type(found.array) is WrappedArray and found.array.batched):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import CellType, FunctionType
 from typing import Any
 
 from tritensor.autograd.modes import state
@@ -65,22 +66,41 @@ def function(
     call = _wrap_maker(f, bool(out)) if maker else _wrap_with_out(f, fast, out) if out else checked(f, fast=fast)
     if namespace:
         call.__module__ = f"tritensor.{namespace}"
-        namespaces.setdefault(namespace, {}).update(dict.fromkeys((f.__name__, *names), call))
+        namespaces.setdefault(namespace, {}).update(
+            {name: call if name == f.__name__ else twin(call, name) for name in (f.__name__, *names)}
+        )
         return call
     if free:
         call.__module__ = "tritensor"  # where users and pickle find it
     for name in {f.__name__: None, **dict.fromkeys(names)}:
+        own = call if name == f.__name__ else twin(call, name)
         if free:
-            public[name] = call
+            public[name] = own
         if method:
-            setattr(Tensor, name, call)
+            setattr(Tensor, name, twin(own, f"Tensor.{name}") if free else own)
         if inplace:
             write = wrap_in_place(f, name + "_", inplace)
             if method:
                 setattr(Tensor, name + "_", write)
             if name + "_" in INPLACE_FUNCTIONS:
-                public[name + "_"] = write
+                public[name + "_"] = twin(write, name + "_") if method else write
     return call
+
+
+def twin(f: Callable[..., Any], name: str, module: str = "") -> Callable[..., Any]:
+    """Another function object of the same meaning, under another name: `torch.add`, `torch.Tensor.add` and aliases are told apart by programs that take
+    functions over (`__torch_function__`). What `reroute` does to one it does to both."""
+    code, cells, cell = f.__code__, f.__closure__ or (), None
+    if "call" in code.co_freevars:  # which a wrapper calls again, arguments repaired
+        at, cell = code.co_freevars.index("call"), CellType()
+        cells = (*cells[:at], cell, *cells[at + 1 :])
+    made = FunctionType(code, f.__globals__, name.rpartition(".")[2], f.__defaults__, cells)
+    if cell is not None:
+        cell.cell_contents = made
+    made.__dict__.update(f.__dict__)
+    made.__kwdefaults__, made.__doc__, made.__annotations__ = f.__kwdefaults__, f.__doc__, f.__annotations__
+    made.__module__, made.__qualname__ = module or f.__module__, name
+    return made
 
 
 def rename_function(f: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from tritensor.ground import dtypes
+from tritensor.ground.call_site import warn
 from tritensor.ground.device import as_device
 from tritensor.ground.device import device as Device
 from tritensor.ground.errors import ArgumentError, NumberRangeError, ShapeError
@@ -74,7 +74,7 @@ def _to_integer_bounds(low: Any, high: Any, by: Any, kind: np.dtype) -> tuple[in
 @function(method=False, maker=True, out=True)
 def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """start, start + step, ... up to end, which is included; of the default floating type. Deprecated: arange is what Python's range is."""
-    warnings.warn("range: it includes its end, and will go as in PyTorch; use arange", stacklevel=3)
+    warn("range: it includes its end, and will go as in PyTorch; use arange")
     if end is None:
         start, end = 0, start
     low, high, by = (_to_number("range", what, v) for what, v in (("start", start), ("end", end), ("step", step)))

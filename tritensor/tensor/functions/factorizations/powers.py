@@ -15,7 +15,7 @@ from tritensor.tensor.functions.factorizations.matrices import expand_batch, ide
 from tritensor.tensor.functions.factorizations.results import SignLog
 from tritensor.tensor.functions.factorizations.solving import invert
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
-from tritensor.tensor.public_api.publish import function, namespaces
+from tritensor.tensor.public_api.publish import function, namespaces, twin
 from tritensor.tensor.return_types import return_type
 
 
@@ -92,4 +92,4 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     return y
 
 
-namespaces.setdefault("linalg", {}).update(det=det, matrix_power=matrix_power, matrix_exp=matrix_exp)
+namespaces.setdefault("linalg", {}).update({f.__name__: twin(f, f.__name__, "tritensor.linalg") for f in (det, matrix_power, matrix_exp)})

@@ -20,6 +20,7 @@ from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.scattering import require_same_dtype
 from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
+from tritensor.tensor.overriding.protocol import awaken
 from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.parsing.index import advanced_index, basic_index, is_basic, split_index
 from tritensor.tensor.parsing.nonzero_count import flat_nonzero
@@ -50,12 +51,17 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     # One flat index instead of one for each dimension.
     if _is_whole_mask(x, index):
         return select_true(x, index)
-    entries = split_index(index)
-    for i in entries:
-        if not is_basic(i):
-            view, indices, dims, front = advanced_index(x, entries, "getitem")
-            return ops.index_get(view, *indices, dims=dims, front=front) if indices else view
-    return ops.index_view(x, index=basic_index(x, entries, "getitem"))
+    try:
+        entries = split_index(index)
+        for i in entries:
+            if not is_basic(i):
+                view, indices, dims, front = advanced_index(x, entries, "getitem")
+                return ops.index_get(view, *indices, dims=dims, front=front) if indices else view
+        return ops.index_view(x, index=basic_index(x, entries, "getitem"))
+    except (TypeError, IndexError, ValueError):
+        if awaken((index,)):
+            return x[index]
+        raise
 
 
 def _is_plain_index(x: Tensor, index: Any) -> bool:
@@ -84,6 +90,15 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value, which broadcasts and is cast; recorded by autograd. Of repeated positions the last one stays."""
     if index is False:  # nothing, of whatever is given, as in PyTorch
         return
+    try:
+        _set_item(x, index, value)
+    except (TypeError, IndexError, ValueError):
+        if not awaken((index, value)):
+            raise
+        x[index] = value
+
+
+def _set_item(x: Tensor, index: Any, value: Any) -> None:
     if (view := fast_views.getitem(x, index)) is not None:
         overwrite(view, _cast_value(x, value), "setitem")
         return

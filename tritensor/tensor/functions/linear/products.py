@@ -13,7 +13,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.ops.table import normal_dims, ops, sized_dim
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
-from tritensor.tensor.public_api.publish import function, namespaces
+from tritensor.tensor.public_api.publish import function, namespaces, twin
 
 
 def require_ndim(name: str, **wanted: tuple[Tensor, int]) -> None:
@@ -45,7 +45,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return ops.matmul(input, other)
 
 
-namespaces.setdefault("linalg", {})["matmul"] = matmul
+namespaces.setdefault("linalg", {})["matmul"] = twin(matmul, "matmul", "tritensor.linalg")
 
 
 @function(out=True)

@@ -10,7 +10,7 @@ from tritensor.ground.errors import DTypeError
 from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.publish import function, rename_function
+from tritensor.tensor.public_api.publish import function, rename_function, twin
 
 
 @function
@@ -65,8 +65,8 @@ def _set_imag(self: Tensor, value: Any) -> None:
     imag(self)[...] = value
 
 
-Tensor.real = property(real, _set_real)  # type: ignore[assignment, method-assign]
-Tensor.imag = property(imag, _set_imag)  # type: ignore[assignment, method-assign]
+Tensor.real = property(twin(real, "Tensor.real"), _set_real)  # type: ignore[assignment, method-assign]
+Tensor.imag = property(twin(imag, "Tensor.imag"), _set_imag)  # type: ignore[assignment, method-assign]
 
 
 @function

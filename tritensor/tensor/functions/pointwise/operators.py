@@ -22,9 +22,11 @@ from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import to
 from tritensor.tensor.functions.shaping.reshaping import to_c_order
+from tritensor.tensor.overriding.protocol import awaken, first_forms, takes_over
 from tritensor.tensor.parsing.data import as_tensor, parse_values
 from tritensor.tensor.public_api.publish import function
 
+_SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # a < b is b > a
 _OPERANDS = (Tensor, bool, int, float, complex, np.generic)
 
 
@@ -34,12 +36,13 @@ def _is_operand(x: Any) -> bool:
 
 def _make_operator(python: str, name: str) -> Any:
     """The operator as it is until its first call, which puts dispatch's fast path in its place where the op has one."""
+    reflected = f"__{_SWAPPED.get(python, f'r{python}')}__"
 
     def operator(self: Tensor, other: Any) -> Any:
         given = other
-        if _is_operand(other) or (other := _to_operand(self, other, name)) is not None:
+        if _is_operand(other) or (other := _to_operand(self, other, name, reflected)) is not None:
             return getattr(ops, name)(self, other)
-        return _refuse_operand(name, python, given)
+        return _refuse_operand(name, self, python, given)
 
     # Installed once: a wrapper that autocast puts around it later must not be overwritten by a thread that was still in its first call.
     installed: Any = None
@@ -55,10 +58,22 @@ def _make_operator(python: str, name: str) -> Any:
             with changing:
                 if installed is None and registry[name] is record:
                     installed = chosen
-                    setattr(Tensor, f"__{python}__", chosen)
+                    if not first_forms[f"__{python}__"].stays:
+                        setattr(Tensor, f"__{python}__", chosen)
         return (installed or operator)(self, other)
 
-    return first
+    def forget() -> None:
+        nonlocal installed
+        installed = None
+
+    first.stays, first.forget = False, forget  # type: ignore[attr-defined]
+    first_forms[f"__{python}__"] = first
+    return _named(first, python)
+
+
+def _named(f: Any, python: str) -> Any:
+    f.__name__, f.__qualname__ = f"__{python}__", f"Tensor.__{python}__"
+    return f
 
 
 def _make_reflected(name: str, python: str) -> Any:
@@ -66,30 +81,32 @@ def _make_reflected(name: str, python: str) -> Any:
         if not isinstance(self, Tensor):
             raise TypeError(f"{name}: the reflected operator was asked of a {type(self).__name__}; it is a tensor's")
         given = other
-        if _is_operand(other) or (other := _to_operand(self, other, name)) is not None:
+        if _is_operand(other) or (other := _to_operand(self, other, name, "")) is not None:
             # a number's powers are in C order in PyTorch
             return getattr(ops, name)(other, to_c_order(self) if name == "pow" and not isinstance(other, Tensor) else self)
-        return _refuse_operand(name, python, given)
+        return _refuse_operand(name, self, python, given)
 
-    return operator
+    return _named(operator, python)
 
 
 def _make_in_place(name: str, python: str) -> Any:
     def operator(self: Tensor, other: Any) -> Any:
         given = other
-        if not _is_operand(other) and (other := _to_operand(self, other, name)) is None:
-            return _refuse_operand(name + "_", python, given)
+        if not _is_operand(other) and (other := _to_operand(self, other, name, f"__r{python}__")) is None:
+            return _refuse_operand(name + "_", self, f"i{python}", given)
         # No graph needs the old contents: one pass in place.
         if compute_into(name, self, (self, other), name + "_"):
             return self
         since = next_sequence()
         return overwrite(self, getattr(ops, name)(self, other), name + "_", since)
 
-    return operator
+    return _named(operator, f"i{python}")
 
 
-def _refuse_operand(name: str, python: str, other: Any) -> Any:
+def _refuse_operand(name: str, x: Tensor, python: str, other: Any) -> Any:
     """NotImplemented, so that Python asks the other operand's class. Raises TypeError where that has no answer either; == and != always have one."""
+    if awaken((other,)):
+        return getattr(x, f"__{python}__")(other)
     # Another library's class may know tensors; Python then compares identities for == and !=.
     if python in ("eq", "ne") or type(other).__module__ != "builtins":
         return NotImplemented
@@ -97,16 +114,23 @@ def _refuse_operand(name: str, python: str, other: Any) -> Any:
     raise TypeError(f"{name}: other is {shown}; give a tensor or a number (tritensor.tensor(...))")
 
 
-def _to_operand(x: Tensor, other: Any, name: str) -> Tensor | None:
-    """A numpy array (its memory shared on the CPU) or a list of numbers as a tensor on x's device; None for anything else."""
+def _to_operand(x: Tensor, other: Any, name: str, reflected: str) -> Tensor | None:
+    """A numpy array (its memory shared on the CPU) or a list of numbers as a tensor on x's device; None for anything else, a list's subclass that overrides
+    or has an operator of its own among it."""
     if isinstance(other, np.ndarray):
         if other.dtype.kind in "OUSmM":
             return as_tensor(other, x, name)  # which refuses it
         dtypes.of(other.dtype)
         return new_tensor(other if x.is_cpu else from_host(other, x.device))
-    if isinstance(other, list | tuple):
+    if isinstance(other, list | tuple) and (type(other) is list or type(other) is tuple or not _has_say(other, reflected)):
         return new_tensor(from_host(parse_values(name, other, None), x.device))
     return None
+
+
+def _has_say(other: Any, reflected: str) -> bool:
+    """Whether an operand's class answers, by the reflected operator, for a tensor before it: no list and no tuple does by itself."""
+    own = getattr(type(other), reflected, None)
+    return takes_over(other) or (own is not None and own is not getattr(list if isinstance(other, list) else tuple, reflected, None))
 
 
 _BINARY = {
@@ -126,7 +150,8 @@ def _forget_fast_path(op: str) -> None:
     """An op has another record: its operator looks for a fast path again."""
     for python, name in (*_BINARY.items(), *((p, p) for p in _SWAPPED)):
         if name == op:
-            setattr(Tensor, f"__{python}__", _make_operator(python, name))
+            first_forms[f"__{python}__"].forget()
+            setattr(Tensor, f"__{python}__", first_forms[f"__{python}__"])
 
 
 registry.changed.append(_forget_fast_path)
@@ -138,7 +163,6 @@ _OPERATOR_OF_UFUNC = {
     np.remainder: "mod", np.bitwise_and: "and", np.bitwise_or: "or", np.bitwise_xor: "xor", np.left_shift: "lshift", np.right_shift: "rshift",
     np.equal: "eq", np.not_equal: "ne", np.less: "lt", np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge",
 }  # fmt: skip
-_SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # a < b is b > a
 OPERATORS = {**_BINARY, **{p: p for p in _SWAPPED}}  # the op of each operator that may have a fast path of its own, by Python's name
 
 

@@ -14,7 +14,7 @@ from tritensor.tensor.derivatives import refuse_derivative
 from tritensor.tensor.functions.pointwise.elementary import require_tensors
 from tritensor.tensor.functions.shaping.reshaping import to_c_order
 from tritensor.tensor.public_api.arguments import Operand
-from tritensor.tensor.public_api.publish import function, namespaces, public, rename_function
+from tritensor.tensor.public_api.publish import function, namespaces, public, rename_function, twin
 
 names = namespaces.setdefault("special", {})  # what tritensor.special holds, by name
 _BY_FIRST = " by its first argument"
@@ -32,7 +32,7 @@ def _publish_unary(name: str, doc: str, *aliases: str, everywhere: bool, inplace
     )
     # tritensor.special has it as gammaln alone, as PyTorch does.
     if everywhere and name != "lgamma":
-        names.update(dict.fromkeys((name, *aliases), made))
+        names.update({n: twin(made, n, "tritensor.special") for n in (name, *aliases)})
 
 
 _EVERYWHERE: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -66,7 +66,7 @@ for _name, (_doc, _aliases) in _EVERYWHERE.items():
     _publish_unary(_name, _doc, *_aliases, everywhere=True)
 for _name, _doc in _SPECIAL_ONLY.items():
     _publish_unary(_name, _doc, everywhere=False)
-names.update(gammaln=public["lgamma"], psi=public["digamma"])
+names.update({n: twin(public[of], n, "tritensor.special") for n, of in (("gammaln", "lgamma"), ("psi", "digamma"))})
 
 
 def _publish_without_gradient(name: str) -> None:
@@ -179,4 +179,5 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
     return to_c_order(ops.add(y, 0.25 * p * (p - 1) * math.log(math.pi)))
 
 
-names.update(gammainc=igamma, gammaincc=igammac, polygamma=polygamma, multigammaln=mvlgamma)
+_SHARED = {"gammainc": igamma, "gammaincc": igammac, "polygamma": polygamma, "multigammaln": mvlgamma}
+names.update({name: twin(f, name, "tritensor.special") for name, f in _SHARED.items()})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tritensor.ground import dtypes
+from tritensor.ground.call_site import warn
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.casting import to_accumulator
@@ -101,7 +101,7 @@ def _find_divisor(total: Any, aweights: Tensor | None, w: Tensor | None, correct
         left = total - correction
     if float(left if isinstance(left, float) else left.item()) > 0:
         return left
-    warnings.warn("cov: the degrees of freedom are not positive", stacklevel=4)
+    warn("cov: the degrees of freedom are not positive")
     return 0.0
 
 

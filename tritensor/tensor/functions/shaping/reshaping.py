@@ -18,7 +18,7 @@ from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.public_api.publish import function, rename_function
+from tritensor.tensor.public_api.publish import function, rename_function, twin
 from tritensor.tensor.size import Size
 
 
@@ -298,7 +298,7 @@ Tensor.T = property(_reverse_dims)  # type: ignore[assignment, method-assign]
 # Properties take the bare functions: no arguments need validation.
 Tensor.mT = property(matrix_transpose.__wrapped__)  # type: ignore[assignment, method-assign]
 Tensor.H = property(_conjugate_transpose)  # type: ignore[assignment, method-assign]
-Tensor.mH = property(adjoint)  # type: ignore[assignment, method-assign]
+Tensor.mH = property(twin(adjoint, "Tensor.mH"))  # type: ignore[assignment, method-assign]
 
 
 @function(names=("movedim", "moveaxis"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import copy_for_borrowers
+from tritensor.ground.call_site import warn
 from tritensor.ground.errors import ArgumentError, DTypeError, GradError, ShapeError, TransformError
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, preserve_format, strides_in_format
 from tritensor.ground.transforms import WrappedArray
@@ -68,7 +68,7 @@ def resize_as_(x: Tensor, the_template: Tensor, *, memory_format: Any = None) ->
 
 
 def _reshape_deprecated(name: str, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    warnings.warn(f"{name}: the form that is not in place is deprecated, as in PyTorch; use reshape or resize_", stacklevel=4)
+    warn(f"{name}: the form that is not in place is deprecated, as in PyTorch; use reshape or resize_")
     if math.prod(shape) != x.array.size:
         raise ShapeError(f"{name}: size {shape} has {math.prod(shape)} elements, the tensor {tuple(x.shape)} {x.array.size}; use resize_")
     return x.reshape(shape)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from tritensor.ground.call_site import warn
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
@@ -34,9 +34,7 @@ def _parse_lengths(name: str, n_fft: int, hop_length: int | None, win_length: in
     if not 0 < width <= n_fft:
         raise ArgumentError(f"{name}: win_length is {width}; it must be 1 to n_fft, {n_fft}")
     if window is None:
-        warnings.warn(
-            f"{name}: no window is given, so that a rectangular one is taken; give window=, such as hann_window({width})", stacklevel=5
-        )
+        warn(f"{name}: no window is given, so that a rectangular one is taken; give window=, such as hann_window({width})")
     elif window.ndim != 1 or window.shape[0] != width:
         raise ShapeError(f"{name}: window {tuple(window.shape)}; it must be a vector of win_length {width} elements")
     return hop, width
@@ -173,7 +171,7 @@ def istft(
         raise ArgumentError("istft: the squared windows add up to 0 in some sample, which is not determined; give overlapping windows")
     signal = ops.div(ops.index_view(signal, index=inside), envelope)
     if end > reach:
-        warnings.warn(f"istft: length {length} is beyond the last window; the end is filled up with zeros", stacklevel=4)
+        warn(f"istft: length {length} is beyond the last window; the end is filled up with zeros")
         signal = ops.pad_view(signal, shape=(signal.shape[0], end - start), index=(slice(None), slice(0, signal.shape[1])))
     return ops.index_view(signal, index=(0,)) if x.ndim == 2 else signal
 

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
+from tritensor.dispatch.nodes import record_node, share
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DeviceError, DTypeError, GradError
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import ops
+from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.host_values import new_instance
 from tritensor.tensor.public_api.publish import function
 
 
@@ -57,19 +60,31 @@ def map2_(input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any
     return _apply_elementwise("map2_", callable, input, x, y)
 
 
+def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Any:
+    """A leaf of a class on data's memory, whose __new__ and __init__ are not called."""
+    if not isinstance(data, Tensor):
+        raise TypeError(f"_make_subclass: data is a {type(data).__name__}; give a tensor")
+    made = new_instance(cls, data.detach().array if type(data) is Tensor else Tensor.detach(data.as_subclass(Tensor)).array)
+    made.version = version_of(data)
+    return made.requires_grad_() if require_grad else made
+
+
+Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
+
+
 @function(free=False)
 def as_subclass(x: Tensor, cls: type) -> Any:
-    """The same memory, outside the graph as detach() gives it, as an instance of cls, a subclass of Tensor, whose __init__ is not called. Writes are
-    seen, and counted, on both sides; what is computed from it are Tensors.
-
-    Raises GradError for a tensor that requires grad: views in a graph are Tensors.
+    """The same memory and place in the graph as an instance of cls, a subclass of Tensor, whose __new__ and __init__ are not called. A view: writes are
+    seen, and counted, on both sides. What is computed from it is of the class as well, unless its __torch_function__ says otherwise.
     """
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"as_subclass: cls is {getattr(cls, '__name__', repr(cls))}; give a subclass of Tensor")
-    if x.tracked:
-        raise GradError(
-            f"as_subclass: the tensor requires grad, and a view in its graph is a Tensor, no {cls.__name__}; call it on x.detach()"
-        )
-    made = Tensor.__new__(cls)
-    made.array, made.version = x.array, version_of(x)
+    made = new_instance(cls, x.array)
+    if not x.tracked:
+        made.version = version_of(x)
+        return made
+    op, attrs = registry["expand"], {"shape": tuple(x.array.shape)}  # to the shape that it has
+    if state.enabled:
+        record_node(op, (x,), attrs, (made,), (x.array,))
+    share(made, x, op, attrs)
     return made
