@@ -30,11 +30,11 @@ def scripts() -> list[str]:
 
 
 def run(script: str, where: Environment) -> Ran:
-    """Run a quick start in a folder of its own."""
+    """Run a quick start in a folder of its own; -P: a script may be called as its library is."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            done = where.run(["-W", "ignore", str(FOLDER / f"{script}.py")], SECONDS, Path(folder))
+            done = where.run(["-P", "-W", "ignore", str(FOLDER / f"{script}.py")], SECONDS, Path(folder))
         except subprocess.TimeoutExpired:
             return Ran([], f"no end after {SECONDS:.0f} s", SECONDS)
     said = [line for line in done.stderr.splitlines() if line.strip()]
