@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -87,6 +87,16 @@ def test_a_type_that_is_defined_while_the_door_is_open_is_called_so_at_once() ->
         assert repr(Late) == "<class 'torch.somewhere.Late'>"
     assert Late.__module__ == __name__
     del type_names._names[Late]
+
+
+def test_annotations_of_a_module_and_of_what_derives_from_it_can_be_read() -> None:
+    class Net(tt.nn.Module):
+        width: int
+
+    with call_site.use_library_name("torch"):
+        for cls in (tt.nn.Module, tt.nn.Parameter, tt.device, tt.dtype):
+            assert isinstance(get_type_hints(cls), dict)
+        assert get_type_hints(Net)["width"] is int
 
 
 def test_the_layers_are_where_pytorch_defines_them() -> None:

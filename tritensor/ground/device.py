@@ -8,12 +8,18 @@ from typing import Any
 from tritensor.ground.errors import DeviceError
 from tritensor.ground.type_names import named, own_name
 
+# Types that PyTorch names and nothing here drives: programs compare with them.
+FOREIGN = frozenset((
+    "fpga", "hip", "hpu", "ideep", "ipu", "lazy", "maia", "mps", "mtia", "opencl", "opengl", "privateuseone", "ve", "vulkan", "xla", "xpu",
+))  # fmt: skip
+
 
 @named("torch")
 class device:
     """A place where tensors live: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`.
 
     On `device("meta")` tensors have no memory: shape, strides and type are as on other devices, and there are no values.
+    PyTorch's other types, `device("mps")`, are names to compare with: making a tensor there raises.
     """
 
     __slots__ = ("index", "type")
@@ -32,11 +38,12 @@ class device:
             if index is not None or not number.isdigit():
                 raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
             index = int(number)
-        if name not in ("cpu", "cuda", "meta") or (name != "cuda" and index not in (None, 0)):
+        known = name == "cuda" or (name in ("cpu", "meta") and index in (None, 0)) or name in FOREIGN
+        if not known:
             raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
         self.type = name
         # PyTorch's cpu:0 is equal to cpu
-        self.index = index if name == "cuda" else None
+        self.index = None if name in ("cpu", "meta") else index
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
@@ -112,6 +119,8 @@ def as_device(x: Any) -> device:
         if x == "cuda":
             return _current_gpu()
         found = device(x)
+        if found.type in FOREIGN:
+            raise _not_here(x)
         if found.type == "cuda":
             if found.index is None:
                 return _current_gpu()
@@ -122,13 +131,21 @@ def as_device(x: Any) -> device:
     if isinstance(x, int) and not isinstance(x, bool):
         return gpu(x) if x >= 0 else device("cuda", x)
     found = x if isinstance(x, device) else device(x)
+    if found.type in FOREIGN:
+        raise _not_here(str(x))
     return _current_gpu() if found.type == "cuda" and found.index is None else meta if found.type == "meta" else found
+
+
+def _not_here(name: str) -> DeviceError:
+    return DeviceError(f"device: {name!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
 
 
 def set_default(x: Any) -> None:
     """Make a device the one that None means on this thread; None is the CPU again."""
     # by name, not by number: "cuda" as a default follows set_device
     given = cpu if x is None else device(x) if isinstance(x, str) else as_device(x)
+    if given.type in FOREIGN:
+        raise _not_here(str(given))
     _default.on = cpu if given == cpu else given
 
 

@@ -35,6 +35,7 @@ def named(their_module: str, their_name: str = "") -> Callable[[_Type], _Type]:
 def add(cls: type, their_module: str, their_name: str) -> None:
     """What `named` does, of a type that exists. A type that is known keeps the names that it has."""
     if cls not in _names:
+        cls.__annotations__ = {}  # typing.get_type_hints reads a class's words in the module that its name tells, where they mean nothing
         _names[cls] = Names(cls.__module__, cls.__qualname__, their_module, their_name)
         if _in_use["torch"]:
             _call(cls, their_module, their_name)

@@ -62,7 +62,7 @@ for kind, adapter in KINDS.items():
 linear = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
 x = torch.tensor(np.random.RandomState(1).standard_normal((3, 8)), dtype=torch.float32)
 for adapter in (LoHaConfig(r=2, target_modules=["0"]), VeraConfig(r=2, target_modules=["0", "2"], save_projection=True)):
-    plain = fill(get_peft_model(torch.nn.Sequential(*[m for m in linear]), adapter))
+    plain = fill(get_peft_model(torch.nn.Sequential(*linear), adapter))
     y = plain(x)
     y.square().mean().backward()
     print(
