@@ -134,7 +134,7 @@ __version__ = "0.1.0"
 
 # Modules that few programs need: imported when they are asked for.
 _LATE_MODULES = (
-    "amp", "array_api", "debug", "distributed", "func", "hub", "models", "onnx", "profiler", "signal", "training", "tuning", "vision", "viz",
+    "amp", "array_api", "audio", "debug", "distributed", "func", "hub", "models", "onnx", "profiler", "signal", "training", "tuning", "vision", "viz",
 )  # fmt: skip
 
 

@@ -121,12 +121,12 @@ def test_the_installed_version_is_what_the_module_says(folder: Path) -> None:
     """Packages choose by `importlib.metadata.version("torch")` before they import it."""
     (folder / "asks.py").write_text(
         "from importlib.metadata import PackageNotFoundError, distribution, distributions, version\n"
-        "import torch\nprint(version('torch') == torch.__version__, version('Torchvision'), distribution('torch').files)\n"
+        "import torch\nprint(version('torch') == torch.__version__, version('Torchvision'), version('torchaudio'), distribution('torch').files)\n"
         "print([d.metadata['Name'] for d in distributions() if d.metadata['Name'].startswith('torch')][:2], version('numpy') != '')\n"
-        "try:\n    version('torchaudio')\nexcept PackageNotFoundError as error:\n    print(error)\n"
+        "try:\n    version('torchtext')\nexcept PackageNotFoundError as error:\n    print(error)\n"
     )
     done = ran("-m", "tritensor.run", "asks.py", cwd=folder)
-    told = ["True 0.28.0+tritensor None", "['torch', 'torchvision'] True", "No package metadata was found for torchaudio"]
+    told = ["True 0.28.0+tritensor 2.11.0+tritensor None", "['torch', 'torchvision'] True", "No package metadata was found for torchtext"]
     assert (done.stdout.splitlines(), done.stderr) == (told, "")
 
 

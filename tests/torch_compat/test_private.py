@@ -91,7 +91,7 @@ def test_an_old_function_derives_from_inplace_function() -> None:
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("/x/torchaudio/lib/libtorchaudio.so", "use instead: nnAudio"),
+        ("/x/torchaudio/lib/libtorchaudio.so", "use instead: tritensor.audio"),
         ("libmine.so", "libmine.so (which is not there, either) is compiled against PyTorch's C++ library"),
     ],
 )

@@ -31,6 +31,7 @@ STANDS_FOR = {
     "torch": Answered("tritensor", "2.13.0" + SUFFIX, "torch"),
     "functorch": Answered("tritensor.torch_compat.modules.functorch", "2.13.0" + SUFFIX, "torch"),
     "torchvision": Answered("tritensor.vision", "0.28.0" + SUFFIX, "torchvision"),
+    "torchaudio": Answered("tritensor.audio", "2.11.0" + SUFFIX, "torchaudio"),
 }
 
 
