@@ -157,7 +157,7 @@ RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
         lambda T: T.zeros_like(T.empty(2, 3, device="meta") @ T.ones(3, 2), device="cpu"),
         [[0.0, 0.0], [0.0, 0.0]],
         tt.DeviceError,
-    ),  # fmt: skip
+    ),
     "SGD([p, p])": (_twice, [0.5], ValueError),
     "`batch.add_(1)` between `matrix @ batch`": (written.written_batch, [[4.0, 4.0]], tt.GradError),
     "l1_loss": (lambda T: T.nn.functional.l1_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
