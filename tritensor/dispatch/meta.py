@@ -21,7 +21,7 @@ from tritensor.ops.table import Op
 def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """Run an op, checked by its shape rule as anywhere. Raises MetaError, by the op's name, where the result hangs on values, DeviceError for mixed devices."""
     Tensor = dispatcher._Tensor
-    arrays = []
+    arrays: list[Any] = []
     for x in inputs:
         if isinstance(x, Tensor):
             a = x.array
