@@ -21,11 +21,14 @@ class Environment(NamedTuple):
     python: Path
 
     def run(self, words: Sequence[str], seconds: float, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run this Python with one BLAS thread, and tritensor of this checkout; raises TimeoutExpired."""
+        """Run this Python with one BLAS thread; raises TimeoutExpired."""
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         # Nothing is to be fetched while a library runs: what wants the network says so at once.
         offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "offline", "TOKENIZERS_PARALLELISM": "false"}
-        surroundings = {**os.environ, **one, **offline, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}
+        surroundings = {**os.environ, **one, **offline, "MPLBACKEND": "agg"}
+        surroundings.pop(
+            "PYTHONPATH", None
+        )  # of a checkout it would lead `import kernels`, which transformers tries, to this repository's folder
         return subprocess.run(
             [str(self.python), *words], cwd=folder, env=surroundings, capture_output=True, text=True, timeout=seconds, errors="replace"
         )

@@ -15,9 +15,7 @@ import importlib.util
 import os
 import platform
 import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,6 +63,8 @@ def refusal() -> str:
     # the trial runs in a process of its own, since a crash of LLVM cannot be caught; its answer is remembered on disk
     kept = _cache(_key("probe", _PROBE))
     if kept is None or kept.get_file("works") is None:
+        import subprocess  # late, and tempfile below: most processes find all that they need in the cache
+
         command = "from tritensor.llvm import compiler; raise SystemExit(compiler.build(compiler._PROBE)(41) != 42)"
         path = os.pathsep.join(p or str(Path.cwd()) for p in sys.path)
         try:
@@ -119,6 +119,8 @@ class _Kept:
 
     def put(self, data: bytes, name: str) -> str:
         """Write a file, whole or not at all; returns its path."""
+        import tempfile
+
         with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as beside:
             beside.write(data)
         os.replace(beside.name, self.folder / name)
@@ -180,6 +182,8 @@ def build(text: str) -> Any:
     found = _load_library(key, None if cache is None else cache.get_file("run.so"))
     if found is not None:
         return found
+    import tempfile
+
     assembled, linked = _backend()
     with loading("machine code"), tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "run.o"), Path(folder, "run.so")
