@@ -15,7 +15,7 @@ config = GPT2Config(n_layer=2, n_head=2, n_embd=16, n_positions=32, vocab_size=5
 
 model = GPT2LMHeadModel(config).eval()
 with torch.no_grad():
-    for name, p in sorted(model.named_parameters()):
+    for _, p in sorted(model.named_parameters()):
         p.copy_(torch.from_numpy((0.1 * numbers.standard_normal(tuple(p.shape))).astype(np.float32)))
 tokens = torch.from_numpy(numbers.integers(0, 50, (2, 12)))
 expected = model(tokens, labels=tokens)
