@@ -153,6 +153,8 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
     "out": lambda T: T.add(_x(T), 1, out=T.empty(0, device="meta")),
     "new_*": lambda T: (_x(T).new_zeros(2), _x(T).new_tensor([1]), _x(T).new_ones(2, device="cpu")),
     "predicates": lambda T: (_x(T).is_meta, _x(T).is_cpu, _x(T).is_cuda, _x(T).get_device(), _x(T).is_pinned(), _x(T).is_shared()),
+    "apply_": lambda T: _x(T).apply_(lambda v: v),
+    "map_": lambda T: _x(T).map_(_x(T), lambda v, w: v),
     "inside of a device": _inside,
     "loaded, not assigned": _loaded,
     "loaded, assigned": lambda T: _loaded(T, assign=True),
