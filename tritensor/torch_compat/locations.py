@@ -14,7 +14,7 @@ FILES = {
     "_C": "internals", "_C._profiler": "autograd.profiler_settings",
     "accelerator": "devices.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "devices.cpu", "cuda.nccl": "devices.nccl", "jit": "jit",
     "library": "custom_ops",
-    "return_types": "return_types", "types": "types", "version": "version", "nn.modules.utils": "nn.ntuple", "jit.annotations": "annotations",
+    "quasirandom": "quasirandom", "return_types": "return_types", "types": "types", "version": "version", "nn.modules.utils": "nn.ntuple", "jit.annotations": "annotations",
     "_utils": "private.flat_tensors", "__future__": "private.future", "nn._reduction": "private.nn_reduction",
     "nn.grad": "nn.grad", "nn.common_types": "nn.common_types", "overrides": "private.overrides",
     "_jit_internal": "private.jit_internal", "_prims_common": "private.prims_common",
