@@ -29,7 +29,9 @@ class SobolEngine:
 
     def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
         if not 1 <= dimension <= self.MAXDIM:
-            raise ArgumentError(f"SobolEngine: dimension is {dimension}; Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]")
+            raise ArgumentError(
+                f"SobolEngine: dimension is {dimension}; Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]"
+            )
         self.dimension, self.scramble, self.seed = dimension, scramble, seed
         directions = _directions(dimension, self.MAXBIT)
         shift = np.zeros(dimension, np.int64)
@@ -119,7 +121,9 @@ def _directions(dimension: int, bits: int) -> np.ndarray:
 @functools.cache
 def _joe_kuo() -> tuple[np.ndarray, np.ndarray]:
     found = importlib.util.find_spec("scipy")
-    file = Path(next(iter(found.submodule_search_locations or [""])), "stats", "_sobol_direction_numbers.npz") if found is not None else None
+    file = (
+        Path(next(iter(found.submodule_search_locations or [""])), "stats", "_sobol_direction_numbers.npz") if found is not None else None
+    )
     if file is None or not file.exists():
         raise ImportError("SobolEngine: the direction numbers are read from scipy, which is not installed; pip install scipy")
     with np.load(file) as data:
