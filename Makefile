@@ -12,7 +12,7 @@ WORKERS := -n auto --maxprocesses 8 --dist worksteal
 # The standard tier, for pytest itself. `make test` asks tests/tiers/; on a GPU: make test ARGS="-m gpu -n 0".
 ANYWHERE := not slow and not static and not gpu and not peer
 
-.PHONY: help demo test test-all test-oldest lint docs pages notebooks wheel bench interop other-kernels array-api clean
+.PHONY: help demo test test-all test-oldest lint docs pages notebooks wheel bench interop other-kernels libraries array-api clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make bench   time the host cost of an op and whole training steps"
 	@echo "make interop run other projects' released tests with our tensors"
 	@echo "make other-kernels fetch Triton kernels of other projects and try them on our tensors"
+	@echo "make libraries install public libraries on the stand-in and beside torch, run a quick start of each in both (an hour; docs/libraries.md is its output)"
 	@echo "make array-api run the array API standard's suite, scikit-learn and scipy on our tensors"
 	@echo "make clean   remove $(VENV) and everything built"
 
@@ -92,6 +93,10 @@ interop: $(VENV)/.interop
 other-kernels: $(VENV)/.interop
 	$(BIN)/python -m tests.other_kernels --checkouts $(VENV)/other-kernels --clone $(ARGS)
 
+# Two environments of its own, below .venv-libraries.
+libraries: $(VENV)/.test
+	$(BIN)/python -m tests.libraries $(ARGS)
+
 # An environment of its own: the suite's versions of pytest and hypothesis are its affair, and scipy reads its switch when imported.
 array-api: $(VENV)-array-api/.ready
 	OPENBLAS_NUM_THREADS=1 $(VENV)-array-api/bin/python -m tests.array_api.suite $(ARGS)
@@ -108,7 +113,7 @@ $(VENV)-array-api/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-array-api $(VENV)-oldest build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-array-api $(VENV)-libraries $(VENV)-oldest build dist *.egg-info
 
 # One stamp per extra: what is installed stays installed until pyproject.toml changes. The install is editable, so an
 # edited file needs no second one.

@@ -16,6 +16,7 @@ from tritensor.ground.process import locks
 from tritensor.ground.strides import is_dense
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
+from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops, registry
 
 # Reading, adding and storing .grad is one step: two threads may bring the gradients of one leaf at once.
@@ -32,12 +33,14 @@ def zero_gradient(leaf: Any) -> None:
 
 
 def add_arrays(a: Array, b: Array) -> Array:
+    if type(a) is MetaArray:
+        return a
     return registry["add"].forward(a, b) if type(a) is CudaArray else np.add(a, b)  # type: ignore[misc]
 
 
 def copy(x: Array) -> Array:
     """A C-ordered copy."""
-    if type(x) is WrappedArray:
+    if type(x) is WrappedArray or type(x) is MetaArray:
         return ops.copy(nodes.make_tensor(x)).array
     return registry["copy"].forward(x) if isinstance(x, CudaArray) else np.array(x, order="C")  # type: ignore[misc]
 
@@ -51,7 +54,7 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
         return g.reshape(shape)
     if isinstance(g, np.ndarray | np.generic):
         return (registry["sum"].cpu(g, dim=axes, keepdim=True) if axes else g).reshape(shape)
-    if type(g) is WrappedArray:
+    if type(g) is WrappedArray or type(g) is MetaArray:
         return sum_to(nodes.make_tensor(g), shape).array
     g = ops.sum(g, dim=axes, keepdim=True) if axes else g
     return ops.reshape(g, shape=shape) if lead else g
@@ -71,7 +74,7 @@ def copy_in_layout(g: Array, leaf: Array) -> Array:
     out = empty(g.shape, g.dtype, device_of(g), strides if is_dense(leaf.shape, strides) else None)
     if isinstance(out, np.ndarray):
         np.copyto(out, g)
-    else:
+    elif type(out) is CudaArray:
         registry["copy"].forward(g, out=out)  # type: ignore[misc]
     return out
 
@@ -114,7 +117,7 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
         else:
             if isinstance(g, CudaArray):
                 registry["add"].forward(held.array, g, out=held.array)  # type: ignore[misc]
-            else:
+            elif type(g) is not MetaArray:
                 np.add(held.array, g, out=held.array)
             if held.version is None:
                 held.version = Version()
@@ -249,6 +252,8 @@ def add_slice(
 
 def _run_op(name: str, parts: list[Any], **attrs: Any) -> Any:
     op = registry[name]
+    if type(parts[0]) is MetaArray:
+        return getattr(ops, name)(*[nodes.make_tensor(x) for x in parts], **attrs).array
     return (op.forward if type(parts[0]) is CudaArray else op.cpu)(*parts, **attrs)  # type: ignore[misc]
 
 
@@ -286,6 +291,8 @@ def _plan_joining(shape: tuple[int, ...], parts: list[tuple[tuple[Any, ...], Any
 def _sum_slices(shape: tuple[int, ...], parts: list[tuple[tuple[Any, ...], Any]]) -> Any:
     """Zeros, and every slice's gradient added where it was taken."""
     (index, g), *others = parts
+    if type(g) is MetaArray:
+        return empty(shape, g.dtype, g.device)
     if type(g) is not CudaArray:
         found = np.zeros(shape, g.dtype)
         found[index] = g

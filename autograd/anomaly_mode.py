@@ -15,6 +15,7 @@ from tritensor.autograd.node import notes
 from tritensor.ground.call_site import INSIDE, file_and_line
 from tritensor.ground.errors import GradError
 from tritensor.ops.array import to_host
+from tritensor.ops.strided_array import MetaArray
 
 
 class _Anomaly:
@@ -83,7 +84,9 @@ def refuse_nan(node: Any, found: tuple[Any, ...]) -> None:
         return
     for i, g in enumerate(found):
         array = getattr(g, "array", g)
-        if array is not None and array.dtype.kind in "fcV" and np.isnan(to_host(array)).any():  # V: so numpy calls bfloat16 and float8
+        if array is None or type(array) is MetaArray:
+            continue
+        if array.dtype.kind in "fcV" and np.isnan(to_host(array)).any():  # V: so numpy calls bfloat16 and float8
             line = notes.get(node, {}).get("line_")
             where = f"The forward call is at {line}" if line else "Run the forward pass under detect_anomaly, too, to see its line"
             raise GradError(f"Function '{node.name()}' returned nan values in its {i}th output. {where}.")

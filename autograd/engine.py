@@ -52,6 +52,7 @@ from tritensor.autograd.task import tensors_of as tensors_of
 from tritensor.ground.errors import ArgumentError, GradError, ShapeError
 from tritensor.ground.transforms import WrappedArray, running
 from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops, registry
 
 
@@ -86,7 +87,7 @@ def run(
             # Not its own: the gradient to start from is the caller's.
             result[r] = (pending.pop(r) if r not in result else add(result[r][0], pending.pop(r)), False)
     waiting = {} if settle is None else count_hooked_uses(order)
-    if targets is None and not tensors and state.anomaly is None and not running.levels and not waiting:
+    if targets is None and not tensors and state.anomaly is None and not running.levels and not waiting and not _is_meta(grads):
         _walk_unrolled(order, pending, result, keep_graph)
         _assemble_slices(pending, result, add)
         return result
@@ -107,6 +108,11 @@ def run(
                             settle(e, *result.pop(e))  # type: ignore[misc]
     _assemble_slices(pending, result, add)
     return result
+
+
+def _is_meta(grads: Sequence[Any]) -> bool:
+    """Whether gradients are arrays without memory, which no kernel and no function of numpy takes."""
+    return MetaArray in map(type, grads)
 
 
 def _assemble_slices(pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], add: Callable[[Any, Any], Any]) -> None:
@@ -278,7 +284,7 @@ def _add_to_branch(b: Branch, g: Any, pending: dict[Any, Any], add: Callable[[An
 
 def zeros_like(t: Any) -> Array:
     """Zeros of t's shape and dtype, C-ordered; on a GPU made there, without a copy from the host."""
-    if t.is_cuda:
+    if t.is_cuda or t.is_meta:
         return ops.full(shape=t.array.shape, value=0, dtype=t.array.dtype, device=t.device).array
     return np.zeros(t.array.shape, t.array.dtype)
 

@@ -15,8 +15,10 @@ from tritensor.autograd.names import SavedValue, name_of, shown
 from tritensor.ground import dtypes
 from tritensor.ground.errors import GradError
 from tritensor.ground.process import locks
+from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, Partials, ops
 
 next_sequence = count(1).__next__
@@ -118,18 +120,26 @@ class Node:
 
     def saved(self) -> list[tuple[str, Any]]:
         """What the node keeps for its gradient, by PyTorch's names: tensors and attributes. Raises GradError once the graph was freed."""
-        op = self.op
-        kept = [("input", i) for i, x in enumerate(self.inputs or ()) if x is not None]
-        kept += [("output", i) for i, y in enumerate(self.outputs or ()) if y is not None]
         if self.inputs is FREED or self.outputs is FREED:
             raise self._freed()
-        names = {"input": op.inputs, "output": op.outputs}
+        return [*[(name, self._saved(kind, i, (), True)) for name, kind, i in self._kept()], *(self.attrs or {}).items()]
+
+    def _kept(self) -> list[tuple[str, str, int]]:
+        """The tensors that the node keeps: PyTorch's name of each, whether it is an input or an output, which one."""
+        kept = [("input", i) for i, x in enumerate(self.inputs or ()) if x is not None]
+        kept += [("output", i) for i, y in enumerate(self.outputs or ()) if y is not None]
+        names = {"input": self.op.inputs, "output": self.op.outputs}
         found = []
         for kind, i in kept:
             known = names[kind]
             name = known[i] if i < len(known) else f"{known[-1]}{i - len(known) + 1}"
-            found.append((_SHOWN.get(name, name), self._saved(kind, i, (), True)))
-        return [*found, *(self.attrs or {}).items()]
+            found.append((_SHOWN.get(name, name), kind, i))
+        return found
+
+    def __dir__(self) -> list[str]:
+        """Attributes that there are: of `_saved_...`, those of this node."""
+        here = {"_saved_" + name for name in (*[name for name, _, _ in self._kept()], *(self.attrs or ()))}
+        return [name for name in object.__dir__(self) if not name.startswith("_saved_") or name in here]
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
@@ -152,6 +162,8 @@ class Node:
         """Gradients of the inputs on bare arrays: the backward kernel, its numpy twin, or the rule without recording."""
         op: Op = self.op
         kind = _kind(g)
+        if kind is MetaArray and self.meta is not None:
+            return provider("dispatch.meta").gradients(op, self.meta, needs)  # type: ignore[no-any-return]
         # A transform sees the steps of the rule, and no kernel's.
         corner = op.backward if kind is CudaArray else None if kind is WrappedArray else op.cpu_backward
         if corner is None:
@@ -242,6 +254,8 @@ class ComplexNode(Node):
     __slots__ = ()
 
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        if _kind(g) is MetaArray:
+            return super().pull(g, needs)
         with no_grad():
             return tuple([None if x is None else x.array for x in self._gradients(wrap_gradient(g), needs)])
 
@@ -414,12 +428,12 @@ def _kind(g: Any) -> type:
     if type(g) is not tuple:
         return type(g)
     kinds = {type(x) for x in g}
-    return WrappedArray if WrappedArray in kinds else CudaArray if CudaArray in kinds else np.ndarray
+    return next((kind for kind in (WrappedArray, MetaArray, CudaArray) if kind in kinds), np.ndarray)
 
 
 def as_array(x: Any) -> Any:
     """numpy gives scalars for 0-d results; a gradient is always an array."""
-    return x if isinstance(x, np.ndarray | CudaArray | WrappedArray) else np.asarray(x)
+    return x if isinstance(x, np.ndarray | StridedArray | WrappedArray) else np.asarray(x)
 
 
 def wrap_gradient(g: Any) -> Any:

@@ -14,7 +14,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import AccumulateGrad, Node, Severed
 from tritensor.ground.errors import GradError, ShapeError, TransformError
 from tritensor.ground.providers import provider
-from tritensor.ops.array import Array
+from tritensor.ops.array import Array, empty
 from tritensor.ops.table import ops, registry
 
 _by_sequence = attrgetter("sequence")
@@ -168,10 +168,12 @@ def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
                 f"{who}: the tensor is {output.dtype.name}, and the gradient to start from is only implied for a real number; take .real, "
                 ".imag or .abs() of it, or pass gradient="
             )
-        if output.device.type == "cuda":
-            array: Array = registry["full"].forward(shape=like.shape, value=1.0, dtype=like.dtype, device=output.device)  # type: ignore[misc]
+        if type(like) is np.ndarray:
+            array: Array = np.ones(like.shape, like.dtype)
+        elif (on := output.device).type == "cuda":
+            array = registry["full"].forward(shape=like.shape, value=1.0, dtype=like.dtype, device=on)  # type: ignore[misc]
         else:
-            array = np.ones(like.shape, like.dtype)
+            array = empty(like.shape, like.dtype, on) if on.type == "meta" else np.ones(like.shape, like.dtype)
         return nodes.make_tensor(array) if create_graph else array
     if tuple(grad.shape) != tuple(output.shape):
         raise ShapeError(f"{who}: gradient {tuple(grad.shape)} for a tensor of shape {tuple(output.shape)}; both must be the same")

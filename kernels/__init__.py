@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 
 if __name__ != "tritensor.kernels":  # a program run in the repository may look for a package `kernels` of its own
     raise ImportError(f"{__name__}: the ops of tritensor are imported as tritensor.kernels")
 
+from tritensor.cuda.jit import unread
 from tritensor.ground.process.locks import importing
 from tritensor.kernels.op_index import MODULES
 from tritensor.ops.table import registry
@@ -16,7 +18,10 @@ from tritensor.ops.table import registry
 def load(module: str) -> None:
     """Import a file of ops; its kernels are read by Triton when they are first used."""
     with importing():
-        from tritensor.cuda.compiler.deferred_jit import deferred_jit
+        if not unread.is_read() and "TRITON_INTERPRET" not in os.environ:
+            importlib.import_module(module)
+            return
+        from tritensor.cuda.jit.deferred import deferred_jit
 
         with deferred_jit():
             importlib.import_module(module)

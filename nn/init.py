@@ -74,6 +74,8 @@ def trunc_normal_(
 
 def _fill(tensor: Tensor, values: np.ndarray) -> Tensor:
     """Write float64 values computed in numpy, whatever the tensor's type and device."""
+    if tensor.is_meta:
+        return tensor
     # through a cast: the parameter keeps its memory, which optimizers and views share
     return tensor.copy_(as_tensor(np.asarray(values)).to(device=tensor.device, dtype=tensor.dtype))
 
@@ -187,7 +189,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     """A (semi-)orthogonal matrix over (first dim, all others), from the QR factors of a normal one (Saxe et al. 2013)."""
     if tensor.ndim < 2:
         raise ShapeError(f"orthogonal_: tensor {tuple(tensor.shape)} must have 2 or more dimensions")
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.is_meta:
         return tensor
     tensor.normal_(0.0, 1.0, generator=generator)  # drawn in the tensor itself, so that a seed gives the numbers of normal_
     flat = tensor.detach().cpu().double().numpy().reshape(tensor.shape[0], -1)
@@ -204,6 +206,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     """Normal with standard deviation `std`, and zeros in a fraction `sparsity` of each column's places, drawn for each (Martens 2010)."""
     if tensor.ndim != 2:
         raise ShapeError(f"sparse_: tensor {tuple(tensor.shape)}: only tensors with 2 dimensions are supported")
+    if tensor.is_meta:
+        return tensor
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     tensor.normal_(0, std, generator=generator)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from tritensor.autograd.accumulate import zero_gradient
+from tritensor.ground.type_names import new_instance, own_name
 from tritensor.nn import compilation, hooks, state
 from tritensor.nn.hooks import Hooks, RemovableHandle
 from tritensor.nn.moving import Movable
@@ -411,6 +412,10 @@ class Module(Movable):
         return hooks.add(self, "load_post", hook)
 
     # printing
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        name = own_name(type(self))
+        return super().__reduce_ex__(protocol) if name is type(self) else (new_instance, (name,), *super().__reduce_ex__(2)[2:])
+
     def extra_repr(self) -> str:
         """What repr shows between the brackets before the children."""
         return ""

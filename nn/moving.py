@@ -12,7 +12,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.device import as_device
 from tritensor.ground.device import device as Device
 from tritensor.ground.dtypes import DType, as_dtype
-from tritensor.ground.errors import DeviceError, DTypeError
+from tritensor.ground.errors import DeviceError, DTypeError, MetaError
 from tritensor.ground.strides import as_format, preserve_format
 from tritensor.nn.parameter import Parameter
 from tritensor.ops.array import empty
@@ -110,6 +110,22 @@ def _cast_to(name: str, kind: DType) -> Any:
     return rename_function(cast, name, f"Cast to {kind.name}, as `to` does.")
 
 
+def parse_destination(
+    *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False
+) -> tuple[Device | None, DType | None, bool]:
+    """(device, type, non_blocking) that the arguments of a module's `to` mean; None where nothing is said."""
+    for given in args:
+        if isinstance(given, bool):
+            non_blocking = given
+        elif isinstance(given, Tensor):
+            device, dtype = given.device, given.dtype
+        elif isinstance(given, Device | int | str):
+            device = given
+        elif given is not None:
+            dtype = given
+    return None if device is None else as_device(device), None if dtype is None else as_dtype(dtype), non_blocking
+
+
 class Movable:
     """The part of Module that moves it to a device and casts it."""
 
@@ -146,7 +162,10 @@ class Movable:
                 swap_tensors(param, Parameter(moved, param.requires_grad))
             except RuntimeError as e:
                 raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}: {e}") from e
-        elif get_overwrite_module_params_on_conversion():
+        elif param.is_meta != moved.is_meta and hasattr(param, "as_part"):  # a shard stays the object that its group of parameters holds
+            param.array = moved.array
+        # as PyTorch: what has no memory and what has are two kinds of tensors, and neither becomes the other
+        elif get_overwrite_module_params_on_conversion() or param.is_meta != moved.is_meta:
             return Parameter(moved, param.requires_grad)
         else:
             param.data = moved
@@ -157,18 +176,8 @@ class Movable:
 
         `non_blocking` as in Tensor.to. `memory_format` is that of members of as many dimensions as it orders. Returns self.
         """
-        for given in args:
-            if isinstance(given, bool):
-                non_blocking = given
-            elif isinstance(given, Tensor):
-                device, dtype = given.device, given.dtype
-            elif isinstance(given, Device | int | str):
-                device = given
-            elif given is not None:
-                dtype = given
+        target, kind, non_blocking = parse_destination(*args, device=device, dtype=dtype, non_blocking=non_blocking)
         wanted = as_format("Module.to", memory_format, preserve_format)  # before anything moves: a wrong word leaves the module as it was
-        target = None if device is None else as_device(device)
-        kind = None if dtype is None else as_dtype(dtype)
         # parameters want gradients, which integers have none of
         if kind is not None and kind.kind not in ("float", "complex"):
             raise DTypeError(f"to: {kind} is not a floating or complex type; cast modules to float16, bfloat16, float32 or float64")
@@ -181,6 +190,11 @@ class Movable:
             if target is None and cast is None and laid is preserve_format:
                 return t
             there = t.device if target is None else target
+            if t.is_meta and there.type != "meta":
+                raise MetaError(
+                    f"Module.to: a member of shape {tuple(t.shape)} is on device meta and has no values to copy to {there}; use "
+                    f"to_empty(device={str(there)!r}) and initialise it, or load_state_dict(..., assign=True)"
+                )
             return t.to(device=there, dtype=t.dtype if cast is None else cast, non_blocking=non_blocking, memory_format=laid)
 
         return self._apply(convert)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tritensor.ground.device import as_device
 from tritensor.ground.dtypes import as_dtype, default_float
+from tritensor.ground.type_names import named, own_name
 from tritensor.ops.array import empty
 from tritensor.tensor.copying import copy_compact
 from tritensor.tensor.core import Tensor, new_tensor
@@ -18,6 +19,7 @@ class _ParameterMeta(type):
     """The class of Parameter. Once a program has a parameter of another class of tensors, isinstance finds that as well."""
 
 
+@named("torch.nn.parameter")
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """A leaf tensor that a Module counts among its parameters. `Parameter(data=None, requires_grad=True)`.
 
@@ -42,6 +44,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return found
 
 
+@named("torch.nn.parameter")
 class Buffer(Tensor):
     """A tensor that a Module counts among its buffers: state that is saved and moved, and not learned.
 
@@ -215,7 +218,7 @@ class UninitializedTensorMixin:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         held = self._empty_tensor()
-        return type(self), (self.requires_grad, str(held.device), held.dtype)  # type: ignore[attr-defined]
+        return own_name(type(self)), (self.requires_grad, str(held.device), held.dtype)  # type: ignore[attr-defined]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:  # tied parameters stay tied in the copy
@@ -229,6 +232,7 @@ def is_lazy(param: Any) -> bool:
     return isinstance(param, UninitializedTensorMixin)
 
 
+@named("torch.nn.parameter")
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter whose shape the first batch will tell: `UninitializedParameter(requires_grad=True, device=None, dtype=None)`."""
 
@@ -238,6 +242,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
         return super().__new__(cls, _new_empty(device, dtype), requires_grad)
 
 
+@named("torch.nn.parameter")
 class UninitializedBuffer(UninitializedTensorMixin, Buffer):  # type: ignore[misc]
     """A buffer whose shape the first batch will tell: `UninitializedBuffer(requires_grad=False, device=None, dtype=None, persistent=True)`."""
 

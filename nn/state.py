@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
@@ -134,6 +135,18 @@ def check(
                     f"the shape in current model is {tuple(here.shape)}."
                 )
                 continue
+            if given.is_meta and not here.is_meta and not assign:
+                error_msgs.append(
+                    f"{key} is on device meta and has no values to copy; load it with assign=True, or to_empty() it and fill it."
+                )
+                continue
+            if here.is_meta and not given.is_meta and not assign:
+                warnings.warn(
+                    f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a no-op. (Did you "
+                    "mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the module instead of copying them "
+                    "in place?)",
+                    stacklevel=2,
+                )
         plan.append(Entry(module, name, given, assign))
     with no_grad():
         for entry in alone:

@@ -9,12 +9,14 @@ import numpy as np
 
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import copy_for_borrowers
+from tritensor.ground.device import cpu
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.optimizers.cpu_table import CpuTable
 from tritensor.kernels.optimizers.gpu_table import GpuTable
 from tritensor.kernels.optimizers.step_formula import StepFormula
 from tritensor.kernels.parts.copying import to_c_order, write
 from tritensor.ops.array import CudaArray, from_host, is_contiguous
+from tritensor.ops.strided_array import MetaArray
 from tritensor.optim.plan import Plan
 from tritensor.optim.state import is_on_gpu, refuse_in_capture, to_number
 from tritensor.tensor.core import Tensor, new_tensor
@@ -49,7 +51,7 @@ class Batch:
             if not self.strided:
                 refuse_in_capture(params[0])
                 self.table = GpuTable(formula, rows)
-        else:
+        elif type(rows[0][0]) is not MetaArray:  # which steps without a number
             self.table = CpuTable(formula, rows)
 
     def is_current(self, state: Any) -> bool:
@@ -73,6 +75,8 @@ class Batch:
             copy_for_borrowers(t)
         if isinstance(self.arrays[0], CudaArray):
             self._step_on_gpu(gradients, plan, None if found_inf is None else found_inf.to(self.device).array)  # type: ignore[arg-type]
+        elif self.device.type == "meta":
+            self._make_rows(plan)
         # the host steps these itself, so it has to know the flag first
         elif found_inf is None or not found_inf.item():
             self.table.run(gradients, self._make_rows(plan), plan.variant)
@@ -137,7 +141,8 @@ def _gather_scalars(names: Sequence[str], entries: list[dict[str, Any]], p: Tens
         held = [x if isinstance(x, Tensor) else new_tensor(from_host(np.array(x, _F32), p.device)) for line in given for x in line]
         made = ops.stack(*[x.detach().to(device=p.device, dtype=_F32) for x in held], dim=0).reshape(len(entries), len(names))
     else:
-        made = new_tensor(from_host(np.array([[to_number(x) for x in line] for line in given], _F32).reshape(len(entries), -1), p.device))
+        numbers = np.array([[to_number(x) for x in line] for line in given], _F32).reshape(len(entries), -1)
+        made = new_tensor(from_host(numbers, cpu if p.is_meta else p.device))
     for i, entry in enumerate(entries):
         for k, name in enumerate(names):
             entry[name] = made[i, k]

@@ -113,7 +113,7 @@ class FormulaOptimizer(Optimizer):
         for p in params:
             # kernels and machine code are compiled for one type and device each
             kind = p.array.dtype
-            if not (p.is_floating_point() or (p.is_complex() and p.device.type == "cpu")) or kind.itemsize == 1:
+            if not (p.is_floating_point() or (p.is_complex() and not p.is_cuda)) or kind.itemsize == 1:
                 raise DTypeError(
                     f"{type(self).__name__}: a parameter of {p.dtype.name} on {p.device} cannot be stepped; cast it to a floating type"
                 )

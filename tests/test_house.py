@@ -32,7 +32,7 @@ FLOORS = [
     ("func",),
     ("multiprocessing",),
     ("data", "io", "distributed", "distributions", "models"),
-    ("amp", "utils", "debug", "testing", "signal", "viz", "vision", "profiler", "onnx", "hub"),
+    ("amp", "utils", "debug", "testing", "signal", "viz", "vision", "audio", "profiler", "onnx", "hub"),
     ("training",),
     ("torch_compat",),
     ("tools",),

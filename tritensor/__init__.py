@@ -134,7 +134,7 @@ __version__ = "0.1.0"
 
 # Modules that few programs need: imported when they are asked for.
 _LATE_MODULES = (
-    "amp", "array_api", "debug", "distributed", "func", "hub", "models", "onnx", "profiler", "signal", "training", "tuning", "vision", "viz",
+    "amp", "array_api", "audio", "debug", "distributed", "func", "hub", "models", "onnx", "profiler", "signal", "training", "tuning", "vision", "viz",
 )  # fmt: skip
 
 
@@ -193,8 +193,9 @@ _import_hook.install()
 # Modules that lower floors call now and then (ground/providers.py).
 _providers.register("", lambda: _sys.modules["tritensor"])
 for _name in (
-    "array_api", "distributed", "distributed.process_group", "distributed.shared_batch_norm", "func", "func.forward_ad", "func.jacobians", "multiprocessing",
-    "nn.functional", "nn.init", "return_types", "tensor.overriding.interception", "torch_compat.finder", "utils.aten", "utils.compiled_extensions",
+    "array_api", "dispatch.meta", "distributed", "distributed.process_group", "distributed.shared_batch_norm", "func", "func.forward_ad",
+    "func.jacobians", "kernels.own_layouts", "multiprocessing", "nn.functional", "nn.init", "return_types", "tensor.overriding.interception",
+    "torch_compat.finder", "utils.aten", "utils.compiled_extensions",
 ):  # fmt: skip
     _providers.register(_name, _functools.partial(_importlib.import_module, f"tritensor.{_name}"))
 newaxis = None

@@ -13,6 +13,7 @@ from tritensor.ground.device import as_device
 from tritensor.ground.process import locks
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import factor_of_draws, running
+from tritensor.ground.type_names import named
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 _new_tensor: Callable[[np.ndarray], Any]  # set by tritensor.tensor.core, a floor above
@@ -37,6 +38,7 @@ def integer_bits(span: int) -> int:
 _draw_lock = locks.lock()  # two threads never draw the same numbers
 
 
+@named("torch._C")
 class Generator:
     """A stream of Philox blocks: `seed` chooses the stream, `offset` is the next unused block (see kernels/parts/random_words/philox.py).
 

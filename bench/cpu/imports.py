@@ -65,6 +65,10 @@ def main() -> None:
     """Print medians of alternating processes."""
     with tempfile.TemporaryDirectory() as folder:
         large = more_ops(Path(folder), 300)
+        step = (
+            "m = t_.nn.Sequential(t_.nn.Linear(8, 16), t_.nn.ReLU(), t_.nn.Linear(16, 4)); o = t_.optim.SGD(m.parameters(), 0.1); "
+            "t_.nn.functional.cross_entropy(m(t_.randn(32, 8)), t_.randint(0, 4, (32,))).backward(); o.step()"
+        )
         programs = {
             "import numpy, triton": (timed("import numpy, triton"), ROOT),
             "import tritensor": (timed("import tritensor"), ROOT),
@@ -73,9 +77,11 @@ def main() -> None:
                 timed("import tritensor as tt; (tt.ones(3, requires_grad=True) * 2).sum().backward()"),
                 ROOT,
             ),
+            "import tritensor, and a training step": (timed(f"import tritensor as t_; {step}"), ROOT),
         }
         if importlib.util.find_spec("torch") is not None:
             programs["import torch"] = (timed("import torch"), ROOT)
+            programs["import torch, and a training step"] = (timed(f"import torch as t_; {step}"), ROOT)
         times: dict[str, list[float]] = {name: [] for name in programs}
         for k in range(PROCESSES + 1):
             for name, (command, tree) in programs.items():

@@ -9,6 +9,7 @@ import numpy as np
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.pointwise_samples import complex_normals
 from tritensor.ops.array import CudaArray
+from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import Sample, Spec, op, ops
 
 COMPLEX = ("complex64", "complex128")
@@ -62,7 +63,9 @@ op(
 
 
 # view_as_real: y[..., 0] = re x, y[..., 1] = im x, and view_as_complex the other way
-def _view_as_real(x: np.ndarray) -> np.ndarray:
+def _view_as_real(x: Any) -> Any:
+    if type(x) is MetaArray:
+        return x.real.as_strided((*x.shape, 2), (*x.real.strides, 1), 0)
     return np.lib.stride_tricks.as_strided(x.real, (*x.shape, 2), (*x.strides, _REAL[x.dtype].itemsize))
 
 
@@ -71,7 +74,9 @@ def _view_as_real_shape(x: Any) -> Spec:
     return Spec((*x.shape, 2), _REAL[x.dtype])
 
 
-def _view_as_complex(x: np.ndarray) -> np.ndarray:
+def _view_as_complex(x: Any) -> Any:
+    if type(x) is MetaArray:
+        return x.view(_WHOLE[x.dtype])[..., 0]
     strides = x.strides[:-1]
     if (x.strides[-1] != x.itemsize or any(s % (2 * x.itemsize) for s in strides)) and x.size:
         steps = tuple(s // x.itemsize for s in x.strides)

@@ -175,7 +175,7 @@ def _linspace_forward(*, start: float, end: float, steps: int, dtype: np.dtype, 
 def _linspace_shape(*, start: Any, end: Any, steps: int, dtype: np.dtype, device: Device) -> Spec:
     if steps < 0:
         raise ShapeError(f"linspace: steps {steps} is negative; give 0 or more")
-    if isinstance(start, complex) and device.type != "cpu":
+    if isinstance(start, complex) and device.type == "cuda":
         raise DTypeError("linspace: complex numbers live on the CPU only; make them there")
     return Spec((steps,), dtype)
 

@@ -290,7 +290,7 @@ def _clamp_cpu(x: np.ndarray, low: Any = None, high: Any = None, *, out: np.ndar
     if high is None:
         return np.maximum(x, low, out=out)
     y = np.asarray(np.maximum(x, low))
-    fits = out if out is not None else y if y.shape == np.broadcast_shapes(y.shape, np.shape(high)) else None
+    fits = out if out is not None else y if np.shape(high) in ((), y.shape) else None
     return np.minimum(y, high, out=fits)
 
 

@@ -22,7 +22,7 @@ from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 _INT64 = np.dtype(np.int64)
-_SUM = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float64, "float64": tl.float64}
+_SUM = {"float16": "float32", "bfloat16": "float32", "float32": "float64", "float64": "float64"}
 GATHERED = 1 << 15  # elements of a block of rows, which stay in the cache
 LONG = 64  # bags longer than this are compared one by one, the others in rounds: the first of every bag, the second, ...
 
@@ -288,7 +288,7 @@ def forward(
     factors = None if scale is None else to_c_order(scale)
     launch(
         _bags_kernel, (programs,), y, to_c_order(weight), keys, to_c_order(edges), factors, index.size, bags, rows, width,
-        SUM=_SUM[dtypes.of(weight.dtype).name], **tile,
+        SUM=getattr(tl, _SUM[dtypes.of(weight.dtype).name]), **tile,
     )  # fmt: skip
     return y
 
@@ -328,7 +328,7 @@ def scale_backward(g: CudaArray, weight: CudaArray, index: CudaArray, edges: Cud
     _, tile = _blocks(index.size, width)
     launch(
         _products_kernel, (triton.cdiv(index.size, tile["BM"]),), ds, to_c_order(g), to_c_order(weight), keys, to_c_order(edges), index.size,
-        edges.size - 1, rows, edges.size.bit_length(), width, SUM=_SUM[dtypes.of(weight.dtype).name], **tile,
+        edges.size - 1, rows, edges.size.bit_length(), width, SUM=getattr(tl, _SUM[dtypes.of(weight.dtype).name]), **tile,
     )  # fmt: skip
     return ds
 

@@ -304,7 +304,8 @@ def scatter_shape(name: str, x: Any, index: Any, source: Any, dim: int) -> Spec:
     return Spec(tuple(x.shape), x.dtype)
 
 
-SUMS = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float32, "float64": tl.float64, "uint64": tl.uint64}
+# Triton's types by name, as nothing of Triton is read where a file is loaded.
+SUMS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "float64": "float64", "uint64": "uint64"}
 
 
 def _scatter_forward(
@@ -330,7 +331,7 @@ def _scatter_forward(
     launch(
         _scatter_kernel, (triton.cdiv(y.size, BLOCK),), x, index, source, y, y.size, y.shape, limits, index.strides, source.strides, dim,
         index.strides[dim], source.strides[dim], index.shape[dim], x.shape[dim], errors, site,
-        NDIM=y.ndim, SET=replace, SUM=SUMS.get(dtypes.of(x.dtype).name, tl.int64), BLOCK=BLOCK,
+        NDIM=y.ndim, SET=replace, SUM=getattr(tl, SUMS.get(dtypes.of(x.dtype).name, "int64")), BLOCK=BLOCK,
     )  # fmt: skip
     return y.reshape(shape)
 

@@ -76,18 +76,24 @@ def _numpy_index(indices: Sequence[np.ndarray], lead: int) -> tuple[Any, ...]:
     return (*(slice(None),) * lead, *indices)
 
 
-def _in_index_order(y: Any, x: Any, indices: Sequence[Any], p: Plan) -> Any:
-    """y in the memory order of an elementwise result of x, which stands still along the indices' dimensions, and of the indices."""
-    if y.ndim < 2 or all([is_contiguous(a) for a in (x, *indices)]):
-        return contiguous(y)
+def index_order(shape: tuple[int, ...], x: Any, indices: Sequence[Any], p: Plan) -> tuple[int, ...] | None:
+    """Strides of an elementwise result of x, which stands still along the indices' dimensions, and of the indices; None is C order."""
+    if len(shape) < 2 or all([is_contiguous(a) for a in (x, *indices)]):
+        return None
     steps, before, after = element_strides(x), len(p.lead), len(p.rest)
-    spread = y.ndim - before - after
+    spread = len(shape) - before - after
     order = [steps[d] for d in p.order]
     still = (*order[:before], *(0,) * spread, *order[len(order) - after :])
-    operands = [(y.shape, still)]
+    operands = [(shape, still)]
     for i in indices:
         operands.append(((*i.shape, *(1,) * after), (*element_strides(i), *(0,) * after)))
-    return to_strides(y, elementwise_strides(y.shape, tuple(operands)))
+    return elementwise_strides(shape, tuple(operands))
+
+
+def _in_index_order(y: Any, x: Any, indices: Sequence[Any], p: Plan) -> Any:
+    """y in the memory order that `index_order` gives."""
+    strides = index_order(y.shape, x, indices, p)
+    return contiguous(y) if strides is None else to_strides(y, strides)
 
 
 # index_get: y[l, b, d] = x[l, (i_0[b], i_1[b], ...), d]

@@ -158,7 +158,7 @@ def _forward(
     values = to_c_order(reached(source, index.shape))
     launch(
         _fold_kernel, (programs,), y, sorted_keys, order, values, *sizes,
-        HOW=HOW[reduce], INCLUDE=bool(include_self), TYPE=SUMS.get(dtypes.of(x.dtype).name, tl.int64), **tile,
+        HOW=HOW[reduce], INCLUDE=bool(include_self), TYPE=getattr(tl, SUMS.get(dtypes.of(x.dtype).name, "int64")), **tile,
     )  # fmt: skip
     return y.reshape(shape)
 
@@ -176,7 +176,7 @@ def _backward(
         values = to_c_order(reached(source, index.shape))
         launch(
             _fold_backward_kernel, (programs,), to_c_order(g), to_c_order(x), values, to_c_order(y), sorted_keys, order, gx, read, *sizes,
-            HOW=HOW[reduce], INCLUDE=bool(include_self), TYPE=SUMS[dtypes.of(x.dtype).name], **tile,
+            HOW=HOW[reduce], INCLUDE=bool(include_self), TYPE=getattr(tl, SUMS[dtypes.of(x.dtype).name]), **tile,
         )  # fmt: skip
     return gx.reshape(shapes[0]), None, padded(read, source.shape).reshape(shapes[1])
 

@@ -10,7 +10,8 @@ import numpy as np
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.view_arithmetic import inverse, reshaped, zero_tensor
 from tritensor.ops import array
-from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.array import Array
+from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import Sample, Spec, normal_dim, op, ops
 
 ANY = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "bool")
@@ -30,7 +31,7 @@ def window(x: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offs
 
 # reshape: y.flat[i] = x.flat[i]
 def _reshape(x: Array, *, shape: tuple[int, ...]) -> Array:
-    if isinstance(x, CudaArray):
+    if isinstance(x, StridedArray):
         return x.reshape(shape)
     try:
         return x.reshape(shape, copy=False)
@@ -98,7 +99,7 @@ op(
 
 # expand: y[..., i, ...] = x[..., 0, ...] along every stretched axis
 def _expand(x: Array, *, shape: tuple[int, ...]) -> Array:
-    if isinstance(x, CudaArray):
+    if isinstance(x, StridedArray):
         return x.expand(shape)
     lead = len(shape) - x.ndim
     return window(
@@ -148,7 +149,7 @@ op(
 def _as_strided(x: Array, *, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Array:
     step = x.strides[0]
     steps = tuple([s * step for s in strides])
-    return x.as_strided(shape, steps, offset * step) if isinstance(x, CudaArray) else window(x, shape, steps, offset * step)
+    return x.as_strided(shape, steps, offset * step) if isinstance(x, StridedArray) else window(x, shape, steps, offset * step)
 
 
 def _as_strided_shape(x: Any, *, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Spec:
@@ -195,7 +196,7 @@ op(
 # diagonal: y[..., i] = x[..., i + max(-offset, 0), ..., i + max(offset, 0), ...]
 def diagonal_view(x: Array, offset: int, dim1: int, dim2: int) -> Array:
     """The diagonal of two dimensions as a last dimension; a view that can be written."""
-    if isinstance(x, CudaArray):
+    if isinstance(x, StridedArray):
         rows, columns = x.shape[dim1], x.shape[dim2]
         first, second = max(-offset, 0), max(offset, 0)
         n = max(min(rows - first, columns - second), 0)
@@ -242,7 +243,7 @@ op(
 def _unfold(x: Array, *, dim: int, size: int, step: int) -> Array:
     shape = (*x.shape[:dim], (x.shape[dim] - size) // step + 1, *x.shape[dim + 1 :], size)
     strides = (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim])
-    return x.as_strided(shape, strides, 0) if isinstance(x, CudaArray) else window(x, shape, strides)
+    return x.as_strided(shape, strides, 0) if isinstance(x, StridedArray) else window(x, shape, strides)
 
 
 def _unfold_shape(x: Any, *, dim: int, size: int, step: int) -> Spec:
@@ -279,7 +280,7 @@ op(
 # index_view: basic indexing; `index` holds an entry per dimension, in order: a non-negative int, a slice, or None (a new axis)
 def _index_view(x: Array, *, index: tuple[Any, ...]) -> Array:
     y = x[index]
-    return y if isinstance(y, np.ndarray | CudaArray) else x[(*index, ...)]  # numpy gives a scalar for a full set of ints
+    return y if isinstance(y, np.ndarray | StridedArray) else x[(*index, ...)]  # numpy gives a scalar for a full set of ints
 
 
 def indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, ...]:

@@ -35,10 +35,15 @@ def _refuse(name: str, x: Any, kinds: dict[Any, Any], *dims: int) -> None:
 
 
 def _inward(x: np.ndarray, dims: tuple[int, ...], steps: tuple[int, ...] | None = None) -> tuple[np.ndarray, tuple[int, ...]]:
-    """x with `dims` behind the others, and the way back; the others, and of several dims all, in the order of their strides, or of other `steps`."""
-    steps = steps or x.strides
-    order = sorted([d for d in range(x.ndim) if d not in dims], key=lambda d: -steps[d]) + sorted(dims, key=lambda d: -steps[d])
-    return x.transpose(order), inverse(tuple(order))
+    """x with its dimensions in `inward_order` of its strides, or of other `steps`, and the way back."""
+    order = inward_order(steps or x.strides, dims)
+    return x.transpose(order), inverse(order)
+
+
+def inward_order(steps: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
+    """`dims` behind the others; the others, and of several dims all, in the order of their strides."""
+    others = [d for d in range(len(steps)) if d not in dims]
+    return (*sorted(others, key=lambda d: -steps[d]), *sorted(dims, key=lambda d: -steps[d]))
 
 
 def _transform(x: np.ndarray, dim: int, scale: str, sign: int) -> np.ndarray:

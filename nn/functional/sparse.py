@@ -15,6 +15,7 @@ from tritensor.ground.dtypes import bool_, int32, int64
 from tritensor.ground.errors import ArgumentError, AssertedArgumentError, DTypeError, ShapeError
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import all_values
+from tritensor.ops.strided_array import no_values
 from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
@@ -164,6 +165,8 @@ def check_bags(
 
 def bag_edges(input: Tensor, offsets: Tensor, include_last_offset: bool) -> Tensor:
     """Where each bag begins and the last one ends, int64 (bags + 1,). Raises ArgumentError for offsets that do not fit; waits for the device."""
+    if offsets.is_meta:
+        return _append_end(input, offsets, include_last_offset)
     n = input.shape[0]
     known = np.asarray(offsets.tolist() if type(offsets.array) is WrappedArray else all_values(offsets.array), np.int64)
     if include_last_offset and not known.size:
@@ -174,10 +177,15 @@ def bag_edges(input: Tensor, offsets: Tensor, include_last_offset: bool) -> Tens
         raise ArgumentError(f"embedding_bag: offsets[-1] is {known[-1]}, the input has {n} indices; it must not be larger")
     if (known[1:] < known[:-1]).any():
         raise ArgumentError(f"embedding_bag: offsets {known[:8].tolist()} go down; give them in rising order")
+    return _append_end(input, offsets, include_last_offset)
+
+
+def _append_end(input: Tensor, offsets: Tensor, include_last_offset: bool) -> Tensor:
+    """The offsets, and where the last bag ends."""
     edges = offsets if offsets.dtype is int64 else ops.cast(offsets, dtype=int64.numpy)
     if include_last_offset:
         return edges  # type: ignore[no-any-return]
-    return ops.cat(edges, ops.full(shape=(1,), value=n, dtype=int64.numpy, device=input.device), dim=0)  # type: ignore[no-any-return]
+    return ops.cat(edges, ops.full(shape=(1,), value=input.shape[0], dtype=int64.numpy, device=input.device), dim=0)  # type: ignore[no-any-return]
 
 
 def bag_numbers(input: Tensor, edges: Tensor) -> Tensor:
@@ -257,7 +265,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise ShapeError("one_hot: an empty tensor needs num_classes")
     if num_classes == -1 and type(tensor.array) is WrappedArray:
         tensor.max().item()  # which says that there are no numbers to look at
-    labels = all_values(tensor.array) if tensor.numel() else None
+    if tensor.is_meta and num_classes == -1:
+        raise no_values("one_hot", "the largest class is the size of the result")
+    labels = all_values(tensor.array) if tensor.numel() and not tensor.is_meta else None
     low, high = (int(labels.min()), int(labels.max())) if labels is not None and labels.size else (0, -1)
     classes = high + 1 if num_classes == -1 else num_classes
     if low < 0:

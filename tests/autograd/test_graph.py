@@ -298,3 +298,20 @@ class Inner(Function):
     @staticmethod
     def backward(ctx, g):
         return g * math.nan
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if f != "Function"])
+def test_a_node_lists_what_it_saved_and_nothing_else(form: str) -> None:
+    """Programs that draw a graph ask `dir` for `_saved_...`, and each of what is listed."""
+    a = tt.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    node = FORMS[form][0](a).grad_fn
+    seen = 0
+    while node is not None:
+        listed = [name for name in dir(node) if name.startswith("_saved_")]
+        for name in listed:
+            getattr(node, name)
+        assert {"_saved_" + name for name, _ in node.saved()} >= set(listed)
+        assert "next_functions" in dir(node)
+        seen += len(listed)
+        node = next((f for f, _ in node.next_functions if hasattr(f, "saved")), None)
+    assert seen > 0

@@ -152,6 +152,41 @@ def test_the_states_of_a_recurrent_layer_are_written(on: str) -> None:
     tt.testing.assert_close(grad(y.sum(), x)[0], 2 * plain)
 
 
+SIGNS = tt.tensor([1.0, -1.0, 1.0], dtype=tt.float64)
+THREE = tt.tensor([0, 2, 1])
+ONES_AND = tt.tensor([[0.2, 0.7, 0.4], [0.9, 0.3, 0.6], [0.5, 0.1, 0.8]], dtype=tt.float64)
+LOSSES: dict[str, Callable[[tt.Tensor], tt.Tensor]] = {
+    "cross_entropy": lambda x: F.cross_entropy(x, THREE), "of shares": lambda x: F.cross_entropy(x, ONES_AND),
+    "nll_loss": lambda x: F.nll_loss(x, THREE), "binary_cross_entropy": lambda x: F.binary_cross_entropy(x, ONES_AND),
+    "with logits": lambda x: F.binary_cross_entropy_with_logits(x, ONES_AND, pos_weight=ONES_AND[0]),
+    "mse_loss": lambda x: F.mse_loss(x, ONES_AND), "l1_loss": lambda x: F.l1_loss(x, ONES_AND), "smooth_l1_loss": lambda x: F.smooth_l1_loss(x, ONES_AND),
+    "huber_loss": lambda x: F.huber_loss(x, ONES_AND), "kl_div": lambda x: F.kl_div(x, ONES_AND, reduction="batchmean"),
+    "ctc_loss": lambda x: F.ctc_loss(x.unsqueeze(1), tt.tensor([[1, 2]]), tt.tensor([3]), tt.tensor([2])),
+    "poisson_nll_loss": lambda x: F.poisson_nll_loss(x, ONES_AND), "gaussian_nll_loss": lambda x: F.gaussian_nll_loss(x, ONES_AND, ONES_AND + 1),
+    "hinge_embedding_loss": lambda x: F.hinge_embedding_loss(x, SIGNS), "soft_margin_loss": lambda x: F.soft_margin_loss(x, SIGNS),
+    "cosine_embedding_loss": lambda x: F.cosine_embedding_loss(x, ONES_AND, SIGNS),
+    "triplet_margin_loss": lambda x: F.triplet_margin_loss(x, ONES_AND, 1 - ONES_AND),
+    "with a distance": lambda x: F.triplet_margin_with_distance_loss(x, ONES_AND, 1 - ONES_AND),
+    "margin_ranking_loss": lambda x: F.margin_ranking_loss(x, ONES_AND, SIGNS.expand(3, 3)), "multi_margin_loss": lambda x: F.multi_margin_loss(x, THREE),
+    "multilabel_margin_loss": lambda x: F.multilabel_margin_loss(x, tt.tensor([[1, 0, -1]] * 3)),
+    "multilabel_soft_margin_loss": lambda x: F.multilabel_soft_margin_loss(x, ONES_AND),
+    "linear_cross_entropy": lambda x: F.linear_cross_entropy(x, ONES_AND, THREE), "mean": lambda x: x.mean(), "sum": lambda x: x.sum(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_mean_of_losses_may_be_written(name: str) -> None:
+    """As programs do that scale a loss for a part of a batch, and add what they penalise."""
+    loss_of = LOSSES[name]
+    x = tracked([[0.7, 0.3, 0.1], [0.4, 0.9, 0.8], [0.2, 0.6, 0.5]])
+    (plain,) = grad(loss_of(x), x)
+    loss = loss_of(x)
+    loss.mul_(6)
+    loss /= 3
+    loss += (x * 2).sum()
+    tt.testing.assert_close(grad(loss, x)[0], 2 * plain + 2)
+
+
 def test_what_pytorch_keeps_as_well_is_still_refused() -> None:
     x, t = tracked([1.0, 2.0]), tt.zeros(2, dtype=tt.float64)
     for loss in (F.mse_loss(x, t), (x * t).sum(), F.huber_loss(x, t)):

@@ -23,7 +23,7 @@ SHAPES = ((2, 3), (3,), (2, 1), (), (0, 3), (4, 2, 3), (4,))
 
 
 def made(shape: tuple[int, ...], dtype: str, how: str = "plain", tracked: bool = False, on: str = "cpu") -> tt.Tensor:
-    """A tensor of small positive values that lies plainly, turned or stretched in memory."""
+    """A tensor of small positive values that lies plainly, turned, stretched or with gaps in memory."""
     n = int(np.prod(shape))
     values = (tt.arange(n) % 5 + 1).reshape(shape)
     x = values.to(getattr(tt, dtype)).to(on)
@@ -31,6 +31,8 @@ def made(shape: tuple[int, ...], dtype: str, how: str = "plain", tracked: bool =
         x = x.transpose(0, -1).contiguous().transpose(0, -1) if x.ndim else x
     elif how == "stretched" and x.ndim and x.shape[0]:
         x = x[:1].expand(shape)
+    elif how == "gapped" and x.ndim:
+        x = tt.stack([x, x + 1], -1)[..., 0]
     return x.detach().requires_grad_() if tracked and dtype in DTYPES[:4] else x
 
 
@@ -100,8 +102,8 @@ def test_two_inputs(name: str, tracked: tuple[bool, bool]) -> None:
     for dtypes in (("float32", "float32"), ("float32", "float64"), ("bfloat16", "bfloat16"), ("int64", "int64")):
         for first in SHAPES:
             for second in SHAPES:
-                for how in ("plain", "turned"):
-                    a, b = made(first, dtypes[0], how, tracked[0]), made(second, dtypes[1], "plain", tracked[1])
+                for how, lies in (("plain", "plain"), ("turned", "plain"), ("gapped", "turned")):
+                    a, b = made(first, dtypes[0], how, tracked[0]), made(second, dtypes[1], lies, tracked[1])
                     for x, y in ((a, b), (b, a)):
                         wrong = difference(outcome(path, x, y), outcome(apply, op, x, y), cast=dtypes[0] != dtypes[1])
                         assert not wrong, (name, dtypes, x.shape, y.shape, how, wrong)
@@ -246,13 +248,14 @@ def test_reductions_that_have_been_looked_at(name: str, on: str, monkeypatch: py
 @pytest.mark.parametrize("dtype", [tt.float32, tt.float64])
 def test_what_is_plain_stays_on_its_path(dtype: tt.dtype, tracked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     x, row, square = [tt.ones(shape, dtype=dtype).requires_grad_(tracked) for shape in ((2, 3), (3,), (3, 3))]
-    turned = tt.ones(3, 2, dtype=dtype).t().requires_grad_(tracked)
+    turned, gapped = (t.detach().requires_grad_(tracked) for t in (tt.ones(3, 2, dtype=dtype).t(), tt.ones(2, 6, dtype=dtype)[:, ::2]))
+    other = tt.ones(2, 3, dtype=tt.float64 if dtype is tt.float32 else tt.float32).requires_grad_(tracked)
     calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
         (ops.add, (x, x), {}), (ops.add, (x, row), {}), (ops.add, (row, x), {}), (ops.add, (x, 2), {}), (ops.add, (2.5, x), {}), (ops.div, (1, turned), {}),
         (ops.exp, (x,), {}), (ops.exp, (turned,), {}), (ops.softmax, (x,), {"dim": -1}), (ops.reshape, (x,), {"shape": (6,)}),
         (ops.permute, (x,), {"dims": (1, 0)}), (ops.matmul, (x, square), {}), (ops.matmul, (turned, square), {}), (ops.linear, (x, square), {}),
         (ops.linear, (x, square, None), {}), (ops.linear, (x, square, row), {}), (proven.sum, (x,), {"dim": (0, 1)}), (proven.amax, (x,), {"dim": (0,)}),
-        (ops.sum, (x,), {"dim": (1,)}),
+        (ops.sum, (x,), {"dim": (1,)}), (ops.mul, (gapped, row), {}), (ops.sub, (turned, x), {}), (ops.mul, (other, x), {}),
     ]  # fmt: skip
     for f, given, attrs in calls:
         f(*given, **attrs)  # bound, and its file loaded

@@ -98,7 +98,7 @@ def test_what_is_right_is_read() -> None:
         (window().replace(TENSOR, b"ctorch._utils\n_rebuild_sparse_tensor\n"), r"holds a sparse tensor .*save it with to_dense\(\)"),
         (window().replace(TENSOR, b"ctorch._utils\n_rebuild_qtensor\n"), "holds a quantized tensor"),
         (window().replace(TENSOR, b"ctorch._utils\n_rebuild_nested_tensor\n"), "holds a nested tensor"),
-        (window().replace(TENSOR, b"ctorch._utils\n_rebuild_meta_tensor_no_storage\n"), "without memory, on device 'meta'"),
+        (window().replace(TENSOR, b"ctorch._utils\n_rebuild_meta_tensor_no_storage\n"), "rebuild_meta_tensor"),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )  # fmt: skip

@@ -153,6 +153,11 @@ RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
     "a write through `as_strided` of a tensor in a graph whose memory has gaps": (written.gapped, [0.0], tt.GradError),
     "`b[1:3]` after `b.resize_(2)`": (written.beyond, [1.0, 2.0], tt.GradError),
     "writes over one of several views": (written.parts_written, 2.0, tt.GradError),
+    '`empty(2, 3, device="meta") @ ones(3, 2)`': (
+        lambda T: T.zeros_like(T.empty(2, 3, device="meta") @ T.ones(3, 2), device="cpu"),
+        [[0.0, 0.0], [0.0, 0.0]],
+        tt.DeviceError,
+    ),
     "SGD([p, p])": (_twice, [0.5], ValueError),
     "`batch.add_(1)` between `matrix @ batch`": (written.written_batch, [[4.0, 4.0]], tt.GradError),
     "l1_loss": (lambda T: T.nn.functional.l1_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),

@@ -280,7 +280,6 @@ def test_what_is_refused_by_name() -> None:
         (torch.eye(3).to_sparse_csr(), "holds a sparse tensor"),
         (torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8), "quantized tensor|QInt8Storage"),
         (torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]), "holds a nested tensor"),
-        (torch.empty(2, device="meta"), "without memory, on device 'meta'"),
         (torch.ones(2, dtype=torch.complex32), "torch.complex32, of a type that tensors here cannot hold"),
         (torch.ones(2).to(torch.float8_e8m0fnu), "torch.float8_e8m0fnu, of a type that tensors here cannot hold"),
         (torch.device("mps", 0), "'mps"),

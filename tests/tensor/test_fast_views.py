@@ -62,6 +62,7 @@ INDICES = [
     slice(None, None, 1.0), slice(True, None), slice(None, None, True), slice(np.int64(1), None), (), (0,), (0, 0), (-1, 1), (1, slice(1, None)),
     (slice(None), 1), (slice(None), slice(None, None, 2)), (slice(None), -1, slice(1)), (0, 0, 0), (0, 0, 0, 0), (5,), (0, 7), (0, -7), (slice(None), 1.0),
     (slice(None, None, -1), 0), (None, 0), (..., 0), (0, ...), None, ..., [0, 1], (0, True), (slice(None, None, 0),), (0, [0]),
+    (..., -1), (..., slice(1)), (0, ..., 1), (slice(1), ...), (..., 0, ...), (..., [0, 0]), (..., None), (..., 9), (..., tt.tensor([0, 0])),
 ]  # fmt: skip
 STRETCHES = [
     (), (1,), (2,), (3,), (6,), (0,), (2, 6), (4, 2, 3), (2, 3), (2, 3, 4), (5, 2, 3, 4), (2, 3, 2), (1, 3, 1), (3, 3, 5), (-1, 3, 5), (2, -1, 3, -1), (-1,),
@@ -159,7 +160,8 @@ def test_each_serves_what_is_plain_and_leaves_the_rest() -> None:
         (fast_views.reshape, (3, 2)), (fast_views.reshape, (-1,)), (fast_views.transpose, (0, 1)), (fast_views.transpose, (-1, -2)),
         (fast_views.permute, (1, 0)), (fast_views.permute, (-2, -1)), (fast_views.unsqueeze, (2,)), (fast_views.unsqueeze, (-3,)),
         (fast_views.getitem, (1,)), (fast_views.getitem, (-2,)), (fast_views.getitem, (slice(1, None, 2),)), (fast_views.getitem, ((0, slice(None, 2)),)),
-        (fast_views.getitem, ((1, 2),)), (fast_views.getitem, ((-2, -3),)), (fast_views.expand, (2, 3)), (fast_views.expand, (0, 2, 3)),
+        (fast_views.getitem, ((1, 2),)), (fast_views.getitem, ((-2, -3),)), (fast_views.getitem, ((..., -1),)),
+        (fast_views.expand, (2, 3)), (fast_views.expand, (0, 2, 3)),
     ]  # fmt: skip
     for f, args in plain:
         assert f(x, *args) is not None, (f, args)

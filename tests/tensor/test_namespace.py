@@ -173,3 +173,22 @@ def test_numbers_that_pytorch_traces_are_plain_ones() -> None:
         tt.sym_ite(1, 2, 3)
     with pytest.raises(ValueError, match=r"^sym_sqrt: -1 is negative; give 0 or more"):
         tt.sym_sqrt(-1)
+
+
+@pytest.mark.parametrize("name", ["mps", "xpu:1", "hpu", "mtia", "privateuseone"])
+def test_devices_that_are_not_here_are_names_to_compare_with(name: str) -> None:
+    there = tt.device(name)
+    assert (str(there), there.index) == (name, 1 if ":" in name else None)
+    assert there == tt.device(name)
+    assert tt.ones(2).device != there
+    for use in (
+        lambda: tt.ones(2, device=there),
+        lambda: tt.ones(2).to(name),
+        lambda: tt.nn.Linear(1, 1).to(there),
+        lambda: tt.set_default_device(name),
+    ):
+        with pytest.raises(tt.DeviceError, match=f"'{name}' is not a device"):
+            use()
+    with pytest.raises(tt.DeviceError, match=f"'{name}' is not a device"), there:
+        tt.ones(2)
+    assert tt.ones(2).device.type == "cpu"

@@ -7,7 +7,7 @@ import pytest
 import tritensor as tt
 from tests.loops import each
 
-META = " ('meta') are not in tritensor; make them on the CPU, where empty() and nn.utils.skip_init leave the elements as they are"
+META = ", and a tensor on device meta has none; make it where there is memory, module.to_empty(device='cpu') or empty_like(x, device='cpu'), and fill it"
 ROWS = [
     ("T.slice_copy(T.ones(3), 0, 0, 2, -1)", "ArgumentError", "slice_copy: step is -1; give a positive one"),
     ("T.slice_copy(T.tensor(1.0))", "IndexError", "slice_copy: a 0-d tensor has no dimension to slice; reshape it to (1,)"),
@@ -201,10 +201,18 @@ ROWS = [
         "tensordot: dims ([1], [0], [1]) are 3 lists; give two, of a's dimensions and of b's",
     ),
     ("T.ones(3).__delitem__(0)", "TypeError", "delitem: a tensor keeps all its elements; index those that stay, as x[1:]"),
-    ('T.ones(2, device="meta")', "DeviceError", "ones: tensors without memory" + META),
-    ('T.ones(2).to(T.device("meta"))', "DeviceError", "to: tensors without memory" + META),
-    ('T.device("meta").__enter__()', "DeviceError", "device: tensors without memory" + META),
-    ('T.set_default_device("meta")', "DeviceError", "set_default_device: tensors without memory" + META),
+    ('T.ones(2, device="meta").to("cpu")', "MetaError", "to: a copy to cpu asks for values" + META),
+    ('T.ones(2, device="meta").tolist()', "MetaError", "tolist: the values are asked for" + META),
+    (
+        'T.ones(2, device="meta").nonzero()',
+        "MetaError",
+        "nonzero: how many elements are True, or not 0, is the size of the result" + META,
+    ),
+    (
+        'T.ones(2, device="meta") + T.ones(2)',
+        "DeviceError",
+        "add: a on meta, b on cpu: all tensors must be on one device; move the others with .to('meta')",
+    ),
     ('T.set_default_device("tpu")', "DeviceError", "set_default_device: 'tpu' is not a device; give 'cpu', 'cuda' or 'cuda:N'"),
 ]
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.data.worker_datasets import Rows
-from tritensor.cuda.compiler import deferred_jit
+from tritensor.cuda.jit import deferred as deferred_jit
 from tritensor.data import DataLoader
 from tritensor.ground.process import locks
 from tritensor.llvm import compiler, threads

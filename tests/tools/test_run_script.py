@@ -40,7 +40,7 @@ import numpy
 if hasattr(torch, "sspaddmm"):
     print("cannot be")
 def later():
-    return torch.nn.qat(), torch.sparse.sum, numpy.nothing_at_all
+    return torch.nn.qat(), torch.package.PackageExporter, numpy.nothing_at_all
 print(torch.__version__, torch.version.__version__, torch.Tensor.__name__)
 x = torch.ones(3)
 try:
@@ -102,7 +102,7 @@ def test_what_was_asked_and_what_was_not_reached_is_listed(folder: Path) -> None
     assert listed == [
         "  reached.py:4: torch.sspaddmm",
         "  reached.py:7: torch.nn.qat (not reached)",
-        "  reached.py:7: torch.sparse (not reached)",
+        "  reached.py:7: torch.package (not reached)",
         "  reached.py:11: torch.Tensor.to_mkldnn",
         "  reached.py:18: torch.distributed.rpc",
     ]
@@ -121,12 +121,12 @@ def test_the_installed_version_is_what_the_module_says(folder: Path) -> None:
     """Packages choose by `importlib.metadata.version("torch")` before they import it."""
     (folder / "asks.py").write_text(
         "from importlib.metadata import PackageNotFoundError, distribution, distributions, version\n"
-        "import torch\nprint(version('torch') == torch.__version__, version('Torchvision'), distribution('torch').files)\n"
+        "import torch\nprint(version('torch') == torch.__version__, version('Torchvision'), version('torchaudio'), distribution('torch').files)\n"
         "print([d.metadata['Name'] for d in distributions() if d.metadata['Name'].startswith('torch')][:2], version('numpy') != '')\n"
-        "try:\n    version('torchaudio')\nexcept PackageNotFoundError as error:\n    print(error)\n"
+        "try:\n    version('torchtext')\nexcept PackageNotFoundError as error:\n    print(error)\n"
     )
     done = ran("-m", "tritensor.run", "asks.py", cwd=folder)
-    told = ["True 0.28.0+tritensor None", "['torch', 'torchvision'] True", "No package metadata was found for torchaudio"]
+    told = ["True 0.28.0+tritensor 2.11.0+tritensor None", "['torch', 'torchvision'] True", "No package metadata was found for torchtext"]
     assert (done.stdout.splitlines(), done.stderr) == (told, "")
 
 
@@ -164,9 +164,9 @@ torch.manual_seed(0)
 data = datasets.FakeData(4, (3, 8, 8), transform=T.Compose([T.RandomCrop(6), T.ToTensor(), T.Normalize((0.5,), (0.5,))]))
 x, y = next(iter(torch.utils.data.DataLoader(data, batch_size=4)))
 print(torchvision.__version__, make_grid(x).shape, models.resnet18(weights=None, num_classes=3).fc.out_features, F.hflip(x).shape, v2.Resize(4)(x).shape)
-print(hasattr(torchvision, "ops"), torch.hub.list()[0])
+print(hasattr(torchvision, "prototype"), torch.hub.list()[0])
 try:
-    from torchvision.ops import nms
+    from torchvision.prototype import features
 except ImportError as error:
     print(error)
 """
@@ -179,12 +179,12 @@ def test_torchvision_is_answered_too_and_an_installed_one_is_never_loaded(folder
     assert done.stdout.splitlines() == [
         "0.28.0+tritensor torch.Size([3, 10, 34]) 3 torch.Size([4, 3, 6, 6]) torch.Size([4, 3, 4, 4])",
         "False alexnet",
-        "No module named 'torchvision.ops': not in tritensor",
+        "No module named 'torchvision.prototype': not in tritensor",
     ]
     assert done.stderr.splitlines() == [
         "tritensor.run: 1 name of torch that tritensor has not:",
-        "  vision.py:12: torchvision.ops",
-        "  vision.py:14: torchvision.ops",
+        "  vision.py:12: torchvision.prototype",
+        "  vision.py:14: torchvision.prototype",
     ]
     alone = ran("-c", "import torchvision", cwd=folder)  # and outside of the door it is the other one
     assert "the other torchvision was loaded" in alone.stderr
@@ -239,7 +239,7 @@ def test_what_is_read_in_the_source(tmp_path: Path) -> None:
     assert find_in_source(str(source)) == []
     assert first_missing(["backends", "cudnn", "benchmark"]) == ""
     assert first_missing(["multiprocessing", "Pool"]) == ""
-    assert first_missing(["sparse", "sum"]) == "torch.sparse"
+    assert first_missing(["package", "sum"]) == "torch.package"
 
 
 @pytest.mark.slow

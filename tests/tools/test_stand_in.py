@@ -25,7 +25,7 @@ from torch.nn import Linear
 import torch, torchvision, functorch, tritensor
 assert u.find_spec("torch") is torch.__spec__ and u.find_spec("torch.nn") and u.find_spec("torch.no_such_module") is None
 assert torch.__file__ == torch.__spec__.origin and torch.__version__ == m.version("torch") and torchvision.__version__ == m.version("torchvision")
-assert torch.Tensor is tritensor.Tensor and functorch.vmap is tritensor.func.vmap
+assert torch.Tensor is tritensor.Tensor and functorch.vmap.__wrapped__ is tritensor.func.vmap
 assert len([d for d in m.distributions() if d.metadata["Name"] == "torch"]) == 1
 try:
     import torch.distributed.rpc
@@ -109,6 +109,7 @@ def test_every_file_is_in_the_record_with_its_hash_and_size(folder: Path) -> Non
         assert {f.as_posix() for f in found.files} == set(packages.files_of(name))
         assert "no PyTorch is in here" in found.metadata["Summary"]
     assert command.status()[1]
+    assert "torch==2.13.0+tritensor" in (folder / packages.folder_of_metadata("torch") / packages.CONSTRAINTS).read_text().split()
     written = listing(folder)
     command.install(packages.DISTRIBUTIONS)  # again: the same
     assert listing(folder) == written

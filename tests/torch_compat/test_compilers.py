@@ -91,8 +91,15 @@ def test_placements_annotate_and_say_what_is_missing() -> None:
         assert getattr(types, name) is getattr(tensor, name)
         assert not isinstance(tt.ones(1), getattr(types, name))
     with pytest.raises(NotImplementedError, match="cut by fully_shard alone"):
-        types.Replicate()
-    assert types.Shard(0).is_shard(0)  # the placement that sharded parameters have
+        types._StridedShard(0, split_factor=2)
+    assert types.Shard(0).is_shard(0)
+    assert isinstance(types.Shard(0), types.Placement)
+    assert types.Shard.local_shard_size_and_offset(5, 2, 1) == (2, 3)
+    assert types.Replicate() == types.Replicate()
+    assert types.Replicate().is_replicate()
+    assert not types.Replicate().is_shard()
+    assert types.Partial("max").is_partial("max")
+    assert not types.Partial().is_partial("max")
 
 
 @pytest.mark.filterwarnings("ignore:compile")

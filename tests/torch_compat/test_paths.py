@@ -129,13 +129,13 @@ def test_dir_of_the_front_door_shows_public_names() -> None:
         ("exec('from tritensor.nn.functional import scaled_mm')", ImportError, "torch.nn.functional 2.13 has it"),
         ("exec('import tritensor.nn.quantized')", ModuleNotFoundError, "No module named 'tritensor.nn.quantized'"),
         ("exec('import tritensor.nowhere')", ModuleNotFoundError, "No module named 'tritensor.nowhere'"),
-        ("exec('import tritensor.sparse')", ModuleNotFoundError, "'tritensor.sparse': torch 2.13 has torch.sparse, tritensor has none of its names"),
-        ("exec('from tritensor.sparse import mm')", ImportError, "torch 2.13 has torch.sparse, tritensor has none of its names"),
+        ("exec('import tritensor.package')", ModuleNotFoundError, "'tritensor.package': torch 2.13 has torch.package, tritensor has none of its names"),
+        ("exec('from tritensor.package import PackageExporter')", ImportError, "torch 2.13 has torch.package, tritensor has none of its names"),
         ("tt.ones(2).to_sparse()", AttributeError, "torch.Tensor 2.13 has it, tritensor does not: there are no sparse tensors here: keep the matrix dense"),
-        ("tt.sparse_coo_tensor", AttributeError, "index_add(0, rows, values[:, None] * x[cols])"),
-        ("tt.sparse.mm", AttributeError, "torch 2.13 has it, tritensor does not: there are no sparse tensors here"),
-        ("tt.nested.nested_tensor", AttributeError, "there are no nested tensors here: pad with nn.utils.rnn.pad_sequence"),
-        ("exec('import tritensor.nested')", ModuleNotFoundError, "none of its names: there are no nested tensors here"),
+        ("tt.sparse_coo_tensor(0)", NotImplementedError, "index_add(0, rows, values[:, None] * x[cols])"),
+        ("tt.sparse.mm(0)", NotImplementedError, "sparse.mm: not in tritensor: there are no sparse tensors here"),
+        ("tt.nested.nested_tensor(0)", NotImplementedError, "there are no nested tensors here: pad with nn.utils.rnn.pad_sequence"),
+        ("exec('import tritensor.ao')", ModuleNotFoundError, "none of its names: nothing is quantized here"),
         ("tt.ones(2).to_mkldnn()", AttributeError, "drop the call"),
         ("tt.quantize_per_tensor", AttributeError, "nothing is quantized here"),
         ("tt.nn.quantized", AttributeError, "nothing is quantized here"),
@@ -161,7 +161,7 @@ def test_what_is_not_here_is_plainly_absent_to_those_who_ask() -> None:
     x = tt.ones(2)
     assert not hasattr(x, "to_mkldnn")
     assert getattr(tt, "sspaddmm", None) is None
-    assert importlib.util.find_spec("tritensor.sparse") is None
+    assert importlib.util.find_spec("tritensor.package") is None
     assert "to_mkldnn" not in dir(x)
     x_of_a_user = type("Mine", (tt.Tensor,), {"to_mkldnn": lambda self: 3})(2)
     assert x_of_a_user.to_mkldnn() == 3
@@ -170,10 +170,10 @@ def test_what_is_not_here_is_plainly_absent_to_those_who_ask() -> None:
     try:
         hasattr(x, "to_mkldnn"), hasattr(tt.nn.functional, "scaled_mm"), hasattr(tt, "no_such_name")
         with pytest.raises(ModuleNotFoundError):
-            importlib.import_module("tritensor.sparse")
+            importlib.import_module("tritensor.package")
     finally:
         missing.listeners.pop()
-    assert heard == [("Tensor", "to_mkldnn"), ("nn.functional", "scaled_mm"), ("", "sparse")]
+    assert heard == [("Tensor", "to_mkldnn"), ("nn.functional", "scaled_mm"), ("", "package")]
 
 
 def test_nothing_is_read_at_import() -> None:

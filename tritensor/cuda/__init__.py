@@ -44,6 +44,7 @@ from tritensor.cuda.streams.graphs import graph_pool_handle as graph_pool_handle
 from tritensor.cuda.streams.stream import Event as Event
 from tritensor.cuda.streams.stream import ExternalStream as ExternalStream
 from tritensor.cuda.streams.stream import Stream as Stream
+from tritensor.cuda.streams.stream import StreamContext as StreamContext
 from tritensor.cuda.streams.stream import current_stream as current_stream
 from tritensor.cuda.streams.stream import default_stream as default_stream
 from tritensor.cuda.streams.stream import is_current_stream_capturing as is_current_stream_capturing

@@ -10,6 +10,7 @@ from tritensor import cuda
 from tritensor.data.batch_reader import isolate_generator, make_reader, read_stream, warn_when_longer
 from tritensor.data.collate import default_collate, default_convert, pin_tensors
 from tritensor.data.dataset import IterableDataset
+from tritensor.data.iterators import DatasetKind, SingleProcessIterator
 from tritensor.data.loader_options import check_batches, check_workers, count_workers
 from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
 from tritensor.random import Generator
@@ -17,18 +18,8 @@ from tritensor.random import Generator
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")  # the batches were planned with these
 
 
-class _Batches(map):  # type: ignore[type-arg]
-    """The batches of an epoch, one for each entry of a sampler: a map() with a length."""
-
-    _entries: Any
-
-    def __new__(cls, read: Callable[..., Any], entries: Iterable[Any]) -> _Batches:
-        made = super().__new__(cls, read, entries)
-        made._entries = entries
-        return made
-
-    def __len__(self) -> int:
-        return len(self._entries)
+def _as_it_is(batch: Any) -> Any:
+    return batch
 
 
 class DataLoader:
@@ -145,8 +136,8 @@ class DataLoader:
             return self._iterate_workers(base_seed)
         if self._streams:
             batches = self._iterate_stream(base_seed)
-            return map(pin_tensors, batches) if self._pins else batches
-        return _Batches(isolate_generator(self._make_reader(), base_seed), self._index_sampler)
+            return SingleProcessIterator.over(pin_tensors if self._pins else _as_it_is, batches)
+        return SingleProcessIterator.over(isolate_generator(self._make_reader(), base_seed), self._index_sampler)
 
     def _iterate_stream(self, base_seed: int) -> Iterator[Any]:
         """The batches of a stream that is read in this process."""
@@ -173,6 +164,11 @@ class DataLoader:
         found = self.sampler if self.batch_sampler is None else self.batch_sampler
         assert found is not None, "an IterableDataset has no indices"
         return found
+
+    @property
+    def _dataset_kind(self) -> int:
+        """Whether samples are read by index, or in turn."""
+        return DatasetKind.Iterable if self._streams else DatasetKind.Map
 
     @property
     def _auto_collation(self) -> bool:

@@ -19,7 +19,7 @@ from tritensor.dispatch import dispatcher
 from tritensor.ground import dtypes
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import GradError
-from tritensor.ops.array import CudaArray
+from tritensor.ops.array import device_of
 from tritensor.ops.table import Op, Ops, ops, registry
 from tritensor.ops.table.lookup import changing
 
@@ -141,7 +141,7 @@ def cast(x: Any, target: Any) -> Any:
 def _takes(x: Any, device: str | None) -> bool:
     """True where autocast touches a tensor: floating, of fewer than eight bytes, on the device."""
     kind = x.array.dtype
-    return dtypes.of(kind).is_floating_point and kind.itemsize < _EIGHT_BYTES and (type(x.array) is CudaArray) == (device == "cuda")
+    return dtypes.of(kind).is_floating_point and kind.itemsize < _EIGHT_BYTES and device_of(x.array).type == device
 
 
 def _tensors(given: tuple[Any, ...]) -> list[Any]:
@@ -157,7 +157,7 @@ def _tensors(given: tuple[Any, ...]) -> list[Any]:
 def _device(given: tuple[Any, ...]) -> str | None:
     """The type of device of the first tensor."""
     for x in _tensors(given):
-        return "cuda" if type(x.array) is CudaArray else "cpu"
+        return device_of(x.array).type
     return None
 
 

@@ -12,11 +12,13 @@ from tritensor.dispatch import nodes
 from tritensor.dispatch.nodes import record_node, refuse_written, share, written
 from tritensor.ground import device_errors, dtypes
 from tritensor.ground.errors import DeviceError
+from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, to_layout
+from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import Op, registry
 
-_SCALARS = (bool, int, float, complex)
+SCALARS = (bool, int, float, complex)
 
 # Set by tritensor.tensor.core, the floor above: the Tensor class and its bare constructor.
 _Tensor: Any = None
@@ -42,29 +44,29 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     arrays, cuda, host, wanted = [], None, False, False
     for x in inputs:
         if isinstance(x, _Tensor):
-            # One look at each array's type decides the device: numpy's are on the CPU, a wrapped one belongs to a transform, which takes the call over.
+            # One look at each array's type decides the device: numpy's are on the CPU; a transform, and device meta, take the whole call over.
             if type(a := x.array) is CudaArray:
                 if cuda is None:
                     cuda = a.storage.device
                 elif cuda is not a.storage.device and cuda != a.storage.device:
-                    raise _mixed_devices(op, inputs)
-            elif type(a) is WrappedArray:
-                return transform.current.run(op, inputs, attrs)
+                    raise mixed_devices(op, inputs)
+            elif type(a) is not np.ndarray and type(a) in _ELSEWHERE:
+                return _run_elsewhere(op, inputs, attrs, type(a))
             else:
                 host = True
             wanted = x.tracked or wanted
             arrays.append(a)
-        elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, _SCALARS) and not isinstance(x, np.generic)):
+        elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, SCALARS) and not isinstance(x, np.generic)):
             arrays.append(x)
         elif op.broadcasts and isinstance(x, np.generic):
             return apply(op, *_python_numbers(inputs), **attrs)
         else:
-            raise _foreign(op, inputs, x)
+            raise foreign(op, inputs, x)
     if cuda is not None and host:
-        raise _mixed_devices(op, inputs)
+        raise mixed_devices(op, inputs)
     # Ops that make arrays of numbers have nothing to read the device off but their attribute.
-    if not inputs and "device" in attrs and attrs["device"].type == "cuda":
-        cuda = attrs["device"]
+    if not inputs and "device" in attrs and attrs["device"].type != "cpu" and (cuda := attrs["device"]).type == "meta":
+        return _run_elsewhere(op, inputs, attrs, MetaArray)
     if op.mutates:  # before anything is written: a leaf that requires grad must stay as it is
         refuse_written(op, inputs)
     try:
@@ -99,6 +101,16 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
             share(out, inputs[0], op, attrs)
         return out
     return _outputs(op, inputs, attrs, result, record)
+
+
+_ELSEWHERE = (WrappedArray, MetaArray)
+
+
+def _run_elsewhere(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], kind: type) -> Any:
+    """The call of an op inside a transform, to which a wrapped array belongs, or on device meta, where an op is its shape rule."""
+    if kind is WrappedArray:
+        return transform.current.run(op, inputs, attrs)
+    return provider("dispatch.meta").run(op, inputs, attrs)
 
 
 def _outputs(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], result: tuple[Any, ...], record: bool) -> Any:
@@ -154,13 +166,13 @@ def _promote(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
                 mixed = True
         elif isinstance(x, np.generic):
             return _promote(op, _python_numbers(inputs))
-        elif isinstance(x, _SCALARS):
+        elif isinstance(x, SCALARS):
             values.append(x)
             mixed = True
     if common is None:
-        foreign = [x for x in inputs if x is not None and not isinstance(x, _SCALARS)]
-        if foreign:
-            raise _foreign(op, inputs, foreign[0])
+        others = [x for x in inputs if x is not None and not isinstance(x, SCALARS)]
+        if others:
+            raise foreign(op, inputs, others[0])
         raise TypeError(f"{op.name}: at least one input must be a tensor; wrap one with tensor(...)")
     if mixed:
         common = dtypes.result_type(values, op.name)
@@ -176,18 +188,20 @@ def _promote(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([apply(cast, x, dtype=common) if isinstance(x, _Tensor) and x.array.dtype != common else x for x in inputs])
 
 
-def _mixed_devices(op: Op, inputs: tuple[Any, ...]) -> DeviceError:
+def mixed_devices(op: Op, inputs: tuple[Any, ...]) -> DeviceError:
+    """The error for tensors on several devices."""
     names = [*op.inputs, *(f"{op.inputs[-1]}[{i}]" for i in range(1, len(inputs)))]
     given = [(n, x.device) for n, x in zip(names, inputs, strict=False) if isinstance(x, _Tensor)]
     where = ", ".join(f"{n} on {d}" for n, d in given)
-    target = next((str(d) for _, d in given if d.type == "cuda"), "cpu")
+    target = max([str(d) for _, d in given])  # from meta nothing moves, and rather to the GPU than from it
     return DeviceError(f"{op.name}: {where}: all tensors must be on one device; move the others with .to({target!r})")
 
 
 _PUBLIC_NAMES = {"x": "input", "a": "input", "b": "other"}  # what the function that everybody calls names an op's input
 
 
-def _foreign(op: Op, inputs: tuple[Any, ...], x: Any) -> TypeError:
+def foreign(op: Op, inputs: tuple[Any, ...], x: Any) -> TypeError:
+    """The error for an input that is no tensor."""
     i = next(k for k, y in enumerate(inputs) if y is x)
     name = op.inputs[min(i, len(op.inputs) - 1)]
     hint = "tritensor.from_numpy(...)" if isinstance(x, np.ndarray | np.generic) else "tritensor.tensor(...)"

@@ -26,7 +26,7 @@ from tritensor.ground.strides import CONTIGUOUS, IMAGES
 from tritensor.ground.transforms import running, transform
 from tritensor.ops.array import CudaArray, to_layout
 from tritensor.ops.replay import Corner, attributes_part, record_view
-from tritensor.ops.table import Op, Ops, Spec
+from tritensor.ops.table import Op, Ops, Spec, ops
 from tritensor.ops.table.description import describe
 from tritensor.ops.table.lookup import Proven
 
@@ -40,7 +40,7 @@ def binary_path(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
     differentiable = op.rule is not None
     keep = tuple([tuple([(*op.keep((p, q))[0], op.keep((p, q))[1][0]) for q in (False, True)]) for p in (False, True)])
     make, Tensor, ndarray, mode = object.__new__, dispatcher._Tensor, np.ndarray, state
-    known = _recordings(op)
+    known, rule = _recordings(op), op.layout
     scalar = _scalar_path(op, otherwise)
 
     @wrapper
@@ -68,6 +68,10 @@ def binary_path(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
         # Layouts that were asked for before have been through the shape rule; a recording exists for them or it does not.
         elif type(x) is CudaArray and type(y) is CudaArray and (recording := known.get((x.known_layout, y.known_layout))) is not None:
             result = recording((x, y))
+        elif type(x) is ndarray and type(y) is ndarray and dtype is y.dtype and dtype.char in letters and (same or _fits(x.shape, y.shape)):
+            result = _compute_with_gaps(compute, rule, x, y)
+        elif type(x) is ndarray and type(y) is ndarray and dtype.char != y.dtype.char and dtype.char in "fd" and y.dtype.char in "fd":
+            return call(*_cast_to_common(op, a, b))
         else:
             return otherwise(a, b)
         out = make(Tensor)
@@ -185,6 +189,31 @@ def _first_view(op: Op, known: dict[Any, Any], key: Any, a: Any, attrs: dict[str
 def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """True where two shapes broadcast."""
     return all([m == n or m == 1 or n == 1 for m, n in zip(reversed(a), reversed(b), strict=False)])
+
+
+def _compute_with_gaps(compute: Callable[..., Any], rule: str, x: Any, y: Any) -> Any:
+    """The result of arrays with gaps between their elements, as a slice has: numpy's order may be another than the layout rule's."""
+    result = compute(x, y)
+    if type(result) is not np.ndarray:
+        return np.asarray(result)
+    plain = x.shape == result.shape and result.flags.c_contiguous and _descend(x.strides)
+    return result if plain else to_layout(rule, result, (x, y))
+
+
+def _cast_to_common(op: Op, a: Any, b: Any) -> tuple[Any, Any]:
+    """A tensor of float32 and one of float64, both of the type in which they meet."""
+    common = dtypes.result_type((a.array, b.array), op.name)
+    return (a, ops.cast(b, dtype=common)) if a.array.dtype == common else (ops.cast(a, dtype=common), b)
+
+
+def _descend(strides: tuple[int, ...]) -> bool:
+    """True where each dimension takes longer steps than the next one: such an operand, of the result's shape, puts a result in C order."""
+    before = 0
+    for step in reversed(strides):
+        if step <= before:
+            return False
+        before = step
+    return True
 
 
 def _unary_path(op: Op, proven: bool = False) -> Callable[..., Any]:

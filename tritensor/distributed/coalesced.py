@@ -78,7 +78,7 @@ class _CombinedFuture(Future):
         return self._results
 
     def _follow(self) -> None:
-        self._works[-1].when_settled(self._settle)
+        self._works[-1].when_settled(self._await)
 
     def done(self) -> bool:
-        return self._set or all(work.is_completed() for work in self._works)
+        return super().done() or all(work.is_completed() for work in self._works)

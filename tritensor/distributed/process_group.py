@@ -16,6 +16,7 @@ from tritensor.ground.errors import ArgumentError, CaptureError, DeviceError, Di
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray
+from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor.core import Tensor
 
 CHECKED = 64  # of a group's calls, the first so many are compared between the ranks in any case: most mistakes show in the first step
@@ -137,6 +138,8 @@ def _get_device_type(name: str, t: Tensor) -> str:
         raise ArgumentError(
             f"{name}: called inside of a function transform (vmap, grad, jvp), where there is no memory to send; call it outside"
         )
+    if type(t.array) is MetaArray:
+        raise no_values(name, "a message has values")
     return "cuda" if isinstance(t.array, CudaArray) else "cpu"
 
 

@@ -28,6 +28,10 @@ class ReduceOp(enum.Enum):
         raise NotImplementedError("ReduceOp.PREMUL_SUM: not in tritensor; multiply the tensor before you reduce it")
 
 
+# Type of the members, by PyTorch's name.
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
+
+
 class reduce_op:
     """The older spelling of ReduceOp."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from tritensor.distributed.backends.interface import Pending
 from tritensor.distributed.calls import Call
 from tritensor.ground.errors import ArgumentError
+from tritensor.ground.process import future
 from tritensor.tensor.core import Tensor
 
 
@@ -93,106 +93,36 @@ class Work:
         return Future(self)
 
 
-class Future:
-    """The results of a Work, or of what is done with them (`then`)."""
+class Future(future.Future[Any]):
+    """The results of a Work, or a value that the program gives."""
 
-    def __init__(self, work: Work | None = None, before: Future | None = None, make: Callable[[Future], Any] | None = None) -> None:
-        self._work, self._before, self._make = work, before, make
-        self._value: Any = None
-        self._error: BaseException | None = None
-        self._set = False
-        self._after: list[Callable[[], Any]] = []
+    def __init__(self, work: Work | None = None) -> None:
+        super().__init__()
+        self._work = work
 
-    def wait(self) -> Any:
-        """The value, once it is there. Raises what the work, the function of `then`, or set_exception gave in its place."""
-        self._settle()
-        if self._error is not None:
-            raise self._error
-        return self._value
-
-    def _settle(self) -> None:
-        """Wait until there is a value or an error, once, and go on with what comes after."""
-        if not self._set:
-            self._refuse_nothing()
-            if self._before is not None:
-                self._before._settle()  # which goes on with this one, where it was not done yet
-        if not self._set:
-            try:
-                self._value = self._compute()
-            except Exception as error:
-                self._error = error
-            self._set = True
-        after, self._after = self._after, []
-        for one in after:
-            one()
+    def _arrive(self) -> None:
+        self._refuse_nothing()
+        try:
+            value = self._compute()
+        except Exception as error:
+            self._complete(None, error)
+        else:
+            self._complete(value, None)
 
     def _refuse_nothing(self) -> None:
-        # A chain of `then` waits for its beginning, which alone can be without work.
-        if self._before is not None:
-            if not self._before._set:
-                self._before._refuse_nothing()
-        elif self._work is None:
-            # A bare Future that nobody sets would wait for ever.
+        if self._work is None:
+            # Also where other threads run: those of a backend give it none.
             raise ArgumentError("Future.wait: nobody has given this future a value, and nothing computes one; call set_result first")
 
     def _compute(self) -> Any:
-        if self._work is not None:
-            self._work.wait()
-            return self._work.result()
-        assert self._before is not None
-        assert self._make is not None
-        return self._make(self._before)
-
-    def value(self) -> Any:
-        """The value, or its error. Raises RuntimeError before it is there."""
-        if not self.done():
-            raise RuntimeError("Future.value: it is not there yet; wait() for it")
-        return self.wait()
-
-    def set_result(self, result: Any) -> None:
-        """Give it its value."""
-        self._value, self._set = result, True
-        self._settle()
-
-    def set_exception(self, result: BaseException) -> None:
-        """Give it an error in place of a value."""
-        self._error = result
-        self.set_result(None)
+        assert self._work is not None
+        self._work.wait()
+        return self._work.result()
 
     def done(self) -> bool:
         """Whether wait() would return or raise at once."""
-        if self._set:
-            return True
-        if self._work is not None:
-            return self._work.is_completed()
-        return self._before is not None and self._before.done()
-
-    def then(self, callback: Callable[[Future], Any]) -> Future:
-        """A Future of callback(this one), which runs when this one is done: at once, or when it or its Work is waited for.
-
-        What the callback raises is the new one's error.
-        """
-        made = Future(before=self, make=callback)
-        # PyTorch runs the callback at once where the value is there, in the calling thread.
-        if self.done():
-            made._settle()
-        else:
-            self._after.append(made._settle)
-            self._follow()
-        return made
+        return super().done() or (self._work is not None and self._work.is_completed())
 
     def _follow(self) -> None:
-        """Go on also where the Work is waited for, and not this one."""
         if self._work is not None:
-            self._work.when_settled(self._settle)
-
-    def add_done_callback(self, callback: Callable[[Future], None]) -> None:
-        """Call callback(this one) when `then` would; what it raises is written on stderr."""
-
-        def call(done: Future) -> None:
-            try:
-                callback(done)
-            except Exception:
-                traceback.print_exc()
-
-        self.then(call)
+            self._work.when_settled(self._await)

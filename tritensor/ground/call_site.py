@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
+from tritensor.ground.type_names import use_their_names
+
 # Code under here is not the user's. As it was imported: a frame's file has its symbolic links unresolved, too.
 INSIDE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -109,7 +111,9 @@ def use_library_name(library: str) -> Iterator[None]:
     """Within the `with` they print another library's name: torch's where a script's `import torch` is answered."""
     global _library
     before, _library = _library, library
+    types_before = use_their_names(library == "torch")
     try:
         yield
     finally:
         _library = before
+        use_their_names(types_before)

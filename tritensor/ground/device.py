@@ -1,4 +1,4 @@
-"""Devices: `cpu` (numpy) and `cuda:N` (Triton kernels on a GPU, or emulated under TRITON_INTERPRET=1)."""
+"""Devices: `cpu` (numpy), `cuda:N` (Triton kernels on a GPU, or emulated under TRITON_INTERPRET=1) and `meta` (tensors without memory)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import threading
 from typing import Any
 
 from tritensor.ground.errors import DeviceError
+from tritensor.ground.type_names import named, own_name
+
+# Types that PyTorch names and nothing here drives: programs compare with them.
+FOREIGN = frozenset((
+    "fpga", "hip", "hpu", "ideep", "ipu", "lazy", "maia", "mps", "mtia", "opencl", "opengl", "privateuseone", "ve", "vulkan", "xla", "xpu",
+))  # fmt: skip
 
 
+@named("torch")
 class device:
     """A place where tensors live: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`.
 
-    `device("meta")`, where PyTorch's tensors without memory live, is there for comparisons; nothing can be made or moved there.
+    On `device("meta")` tensors have no memory: shape, strides and type are as on other devices, and there are no values.
+    PyTorch's other types, `device("mps")`, are names to compare with: making a tensor there raises.
     """
 
     __slots__ = ("index", "type")
@@ -30,11 +38,12 @@ class device:
             if index is not None or not number.isdigit():
                 raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
             index = int(number)
-        if name not in ("cpu", "cuda", "meta") or (name != "cuda" and index not in (None, 0)):
+        known = name == "cuda" or (name in ("cpu", "meta") and index in (None, 0)) or name in FOREIGN
+        if not known:
             raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
         self.type = name
         # PyTorch's cpu:0 is equal to cpu
-        self.index = index if name == "cuda" else None
+        self.index = None if name in ("cpu", "meta") else index
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
@@ -49,11 +58,10 @@ class device:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __reduce__(self) -> Any:
-        return device, (str(self),)
+        return own_name(device), (str(self),)
 
     def __enter__(self) -> device:
         """Inside `with device(...)` tensors are made there, where no device is asked for, by this thread."""
-        _refuse_meta(self)
         _default.outer = (*_default.outer, _default.on)
         _default.on = self
         return self
@@ -65,6 +73,7 @@ class device:
 
 
 cpu = device("cpu")
+meta = device("meta")
 
 
 class _Default(threading.local):
@@ -75,7 +84,7 @@ class _Default(threading.local):
 
 
 _default = _Default()
-_named: dict[str, device] = {"cpu": cpu}  # every name asked for so far; not "cuda", which each thread may mean differently
+_named: dict[str, device] = {"cpu": cpu, "meta": meta}  # every name asked for so far; not "cuda", which each thread may mean differently
 _gpus: dict[int, device] = {}
 _here: Any = None  # tritensor.ground.thread_state.here, once it is asked for: tritensor.cuda imports this file
 
@@ -98,14 +107,6 @@ def _current_gpu() -> device:
     return gpu(_here.index)
 
 
-def _refuse_meta(on: device) -> None:
-    if on.type == "meta":
-        raise DeviceError(
-            "device: tensors without memory ('meta') are not in tritensor; make them on the CPU, where empty() and nn.utils.skip_init leave the "
-            "elements as they are"
-        )
-
-
 def as_device(x: Any) -> device:
     """The device meant by a device, a name, a GPU number, or None (the default, the CPU). "cuda" is this thread's current GPU."""
     if x is None:
@@ -118,7 +119,8 @@ def as_device(x: Any) -> device:
         if x == "cuda":
             return _current_gpu()
         found = device(x)
-        _refuse_meta(found)
+        if found.type in FOREIGN:
+            raise _not_here(x)
         if found.type == "cuda":
             if found.index is None:
                 return _current_gpu()
@@ -129,15 +131,21 @@ def as_device(x: Any) -> device:
     if isinstance(x, int) and not isinstance(x, bool):
         return gpu(x) if x >= 0 else device("cuda", x)
     found = x if isinstance(x, device) else device(x)
-    _refuse_meta(found)
-    return _current_gpu() if found.type == "cuda" and found.index is None else found
+    if found.type in FOREIGN:
+        raise _not_here(str(x))
+    return _current_gpu() if found.type == "cuda" and found.index is None else meta if found.type == "meta" else found
+
+
+def _not_here(name: str) -> DeviceError:
+    return DeviceError(f"device: {name!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
 
 
 def set_default(x: Any) -> None:
     """Make a device the one that None means on this thread; None is the CPU again."""
     # by name, not by number: "cuda" as a default follows set_device
     given = cpu if x is None else device(x) if isinstance(x, str) else as_device(x)
-    _refuse_meta(given)
+    if given.type in FOREIGN:
+        raise _not_here(str(given))
     _default.on = cpu if given == cpu else given
 
 

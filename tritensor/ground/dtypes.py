@@ -12,8 +12,10 @@ import numpy as np
 
 from tritensor.ground.call_site import qualified_name
 from tritensor.ground.errors import DTypeError, NumberRangeError
+from tritensor.ground.type_names import named, own_constant
 
 
+@named("torch", "dtype")
 class DType:
     """One element type. `numpy` is the numpy dtype, `triton` Triton's short name, `kind` one of
     "bool", "uint", "int", "float", "float8", "complex"; `triton` is None where no kernel can take it.
@@ -57,8 +59,8 @@ class DType:
     def __repr__(self) -> str:
         return qualified_name(self.name)
 
-    def __reduce__(self) -> str:
-        return self.name
+    def __reduce__(self) -> Any:
+        return own_constant(DType, "bool_" if self is bool_ else self.name)
 
 
 bool_ = DType("bool", np.bool_, "i1", "bool")

@@ -59,6 +59,10 @@ class DeviceError(TypeError, RuntimeError):
     """Tensors on different devices, or a device that is not there."""
 
 
+class MetaError(DeviceError, NotImplementedError):
+    """Values asked of a tensor on device meta, which has none, or an op whose result's shape hangs on them."""
+
+
 class GradError(RuntimeError):
     """A gradient that cannot be had: a freed graph, an overwritten value, no graph at all."""
 

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 PyTree = Any
 
 
-class _Kind(NamedTuple):
+class NodeDef(NamedTuple):
     """How one type of container is taken apart, (container) -> (children, what else is needed), and put together, (children, that) -> container."""
 
-    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
-    unflatten: Callable[[Iterable[Any], Any], Any]
+    flatten_fn: Callable[[Any], tuple[Iterable[Any], Any]]
+    unflatten_fn: Callable[[Iterable[Any], Any], Any]
+    flatten_with_keys_fn: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None  # children as (key, child)
 
 
-_kinds: dict[type, _Kind] = {
-    dict: _Kind(lambda d: (d.values(), list(d)), lambda values, keys: dict(zip(keys, values, strict=True))),
-    list: _Kind(lambda x: (x, None), lambda values, _: list(values)),
-    tuple: _Kind(lambda x: (x, None), lambda values, _: tuple(values)),
-    OrderedDict: _Kind(lambda d: (d.values(), list(d)), lambda values, keys: OrderedDict(zip(keys, values, strict=True))),
-    defaultdict: _Kind(
+SUPPORTED_NODES: dict[type, NodeDef] = {
+    dict: NodeDef(lambda d: (d.values(), list(d)), lambda values, keys: dict(zip(keys, values, strict=True))),
+    list: NodeDef(lambda x: (x, None), lambda values, _: list(values)),
+    tuple: NodeDef(lambda x: (x, None), lambda values, _: tuple(values)),
+    OrderedDict: NodeDef(lambda d: (d.values(), list(d)), lambda values, keys: OrderedDict(zip(keys, values, strict=True))),
+    defaultdict: NodeDef(
         lambda d: (d.values(), [d.default_factory, list(d)]),
         lambda values, given: defaultdict(given[0], zip(given[1], values, strict=True)),
     ),
-    deque: _Kind(lambda d: (d, d.maxlen), lambda values, most: deque(values, most)),
+    deque: NodeDef(lambda d: (d, d.maxlen), lambda values, most: deque(values, most)),
 }
-_NAMED = _Kind(lambda x: (x, type(x)), lambda values, kind: kind(*values))
+_NAMED = NodeDef(lambda x: (x, type(x)), lambda values, kind: kind(*values))
+SUPPORTED_NODES[namedtuple] = _NAMED  # type: ignore[index]  # by PyTorch's key for all of them
 
 
 def is_namedtuple(obj: object | type) -> bool:
@@ -47,19 +49,28 @@ def is_namedtuple_instance(obj: object) -> bool:
 
 
 def register_pytree_node(
-    cls: type, flatten_fn: Callable[[Any], tuple[list[Any], Any]], unflatten_fn: Callable[[Iterable[Any], Any], Any], **_named: Any
-) -> None:
-    """Let objects of a class be containers. Raises ValueError for a class that is one already. What further keywords name is for exporters."""
+    cls: type, flatten_fn: Callable[[Any], tuple[list[Any], Any]], unflatten_fn: Callable[[Iterable[Any], Any], Any], *_words: Any,
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None, **_named: Any,
+) -> None:  # fmt: skip
+    """Let objects of a class be containers. Raises ValueError for a class that is one already. What further words name is for exporters.
+
+    flatten_with_keys_fn gives children as (key, child), for the paths of tree_flatten_with_path.
+    """
     # a second registration would change trees that were flattened under the first
-    if cls in _kinds:
+    if cls in SUPPORTED_NODES:
         raise ValueError(f"register_pytree_node: {cls.__name__} is a container already; register each class once")
-    _kinds[cls] = _Kind(flatten_fn, unflatten_fn)
+    SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
-def _kind_of(tree: Any) -> _Kind | None:
+def _kind_of(tree: Any) -> NodeDef | None:
     # by the exact class, as in PyTorch: an object of a class derived from dict or list is a leaf
-    found = _kinds.get(type(tree))
+    found = SUPPORTED_NODES.get(type(tree))
     return found if found is not None else _NAMED if is_namedtuple_instance(tree) else None
+
+
+def _get_node_type(tree: Any) -> Any:
+    """The key of a value's kind in SUPPORTED_NODES, where it is a container: its type, or `namedtuple` for all of these."""
+    return namedtuple if is_namedtuple_instance(tree) else type(tree)
 
 
 class TreeSpec:
@@ -102,7 +113,7 @@ class TreeSpec:
         found = _children_as(tree, self)
         if found is None:
             kind = _kind_of(tree)
-            have = 0 if kind is None else len(list(kind.flatten(tree)[0]))
+            have = 0 if kind is None else len(list(kind.flatten_fn(tree)[0]))
             keys = f" with the keys {_keys(self)}" if self.type in _DICTS and type(tree) in _DICTS else ""
             raise ValueError(
                 f"tree: a {type(tree).__name__} of {have} stands where a {self.type.__name__} of {len(self.children_specs)}{keys} is expected; "
@@ -142,7 +153,7 @@ def _children_as(tree: Any, spec: TreeSpec) -> list[Any] | None:
     kind = _kind_of(tree)
     if kind is None or type(tree) is not spec.type:
         return None
-    children, context = kind.flatten(tree)
+    children, context = kind.flatten_fn(tree)
     found = list(children)
     # a deque's greatest length is no part of what it holds, as in PyTorch
     fits = len(found) == len(spec.children_specs) and (context == spec.context or spec.type is deque)
@@ -198,7 +209,7 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeSpec:
     if kind is None:
         leaves.append(tree)
         return _LEAF
-    children, context = kind.flatten(tree)
+    children, context = kind.flatten_fn(tree)
     return TreeSpec(type(tree), context, [_flatten(c, leaves, is_leaf) for c in children])
 
 
@@ -216,8 +227,8 @@ def _unflatten(leaves: Iterator[Any], spec: TreeSpec) -> Any:
     if spec.type is None:
         return next(leaves)
     children = [_unflatten(leaves, c) for c in spec.children_specs]
-    kind = _kinds.get(spec.type) or _NAMED
-    return kind.unflatten(children, spec.context)
+    kind = SUPPORTED_NODES.get(spec.type) or _NAMED
+    return kind.unflatten_fn(children, spec.context)
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tritensor.ground.call_site import qualified_name
 from tritensor.ground.errors import ShapeError
+from tritensor.ground.type_names import named, own_constant
 
 Steps = tuple[int, ...]  # strides in elements
 # What an op record says of its result: laid out as the inputs are (the first of them first, or the last), in C order, as the first input if its
@@ -21,6 +22,7 @@ def memory_extent(shape: tuple[int, ...], strides: Steps) -> tuple[int, int]:
     return low, sum([s * (n - 1) for n, s in zip(shape, strides, strict=True) if s > 0])
 
 
+@named("torch", "memory_format")
 class MemoryFormat:
     """An order of a tensor's dimensions in memory: `contiguous_format`, `preserve_format`, `channels_last`, `channels_last_3d`."""
 
@@ -33,8 +35,8 @@ class MemoryFormat:
     def __repr__(self) -> str:
         return qualified_name(self.name)
 
-    def __reduce__(self) -> str:
-        return self.name
+    def __reduce__(self) -> Any:
+        return own_constant(MemoryFormat, self.name)
 
 
 contiguous_format = MemoryFormat("contiguous_format")

@@ -16,7 +16,7 @@ from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, make_storage
 
 Restore = Callable[[UntypedStorage, str], UntypedStorage]
-_FOREIGN_DEVICES = ("mps", "xpu", "hpu", "mtia", "xla", "meta", "privateuseone", "npu")  # tags of PyTorch's that no device here has
+_FOREIGN_DEVICES = ("mps", "xpu", "hpu", "mtia", "xla", "privateuseone", "npu")  # tags of PyTorch's that no device here has
 
 
 _packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any]]] = [
@@ -26,13 +26,14 @@ _packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any
         lambda s: f"cuda:{s.device.index or 0}" if s.device.type == "cuda" else None,
         lambda s, where: s.to(validate_cuda_device(where)) if where.startswith("cuda") else None,
     ),
+    (22, lambda s: "meta" if s.device.type == "meta" else None, lambda s, where: s.to("meta") if where == "meta" else None),
 ]  # (priority, tagger, deserializer), as register_package() has them
 _registering = locks.lock()
 
 
 def register_package(priority: int, tagger: Callable[[Any], str | None], deserializer: Callable[[Any, str], Any]) -> None:
     """Add a device's tag: `tagger(storage)` gives the location that is written, `deserializer(storage, location)` a storage there; None
-    from either leaves it to the next. Lower priorities are asked first; the CPU has 10, GPUs 20."""
+    from either leaves it to the next. Lower priorities are asked first; the CPU has 10, GPUs 20, meta 22."""
     with _registering:
         # sorted() and not .sort(): a list that is being sorted looks empty to another thread
         _packages[:] = sorted([*_packages, (priority, tagger, deserializer)], key=lambda entry: entry[0])

@@ -129,7 +129,8 @@ def _read_file(f: BinaryIO, label: str) -> Source:
     """A binary file of any kind. One that can seek is in memory once: its size is known."""
     try:
         at = f.tell()
-        size = f.seek(0, os.SEEK_END) - at
+        f.seek(0, os.SEEK_END)
+        size = f.tell() - at  # a file of a library's own may return nothing from seek()
         f.seek(at)
     except (OSError, AttributeError):
         return _read_stream(f, label)

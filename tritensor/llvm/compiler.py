@@ -1,4 +1,4 @@
-"""LLVM's intermediate language to a function that ctypes calls: compiled and linked by the LLVM inside Triton, kept in Triton's cache.
+"""LLVM's intermediate language to a function that ctypes calls: compiled and linked by the LLVM inside Triton, kept beside Triton's own cache.
 
 Triton carries LLVM for its own host beside that for GPUs (its kernels' launchers are no use here: nothing of it knows tensors). What is used of it
 is not public, so `refusal` first tries it in a process of its own; where it fails, on other processors than x86-64 and with TRITENSOR_NATIVE=0, numpy
@@ -11,17 +11,14 @@ import contextlib
 import ctypes
 import functools
 import hashlib
+import importlib.util
 import os
 import platform
-import subprocess
+import re
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import triton
-from triton.runtime.cache import CacheManager, get_cache_manager
 
 from tritensor.ground.process import locks
 from tritensor.ground.process.late_imports import is_out_of_descriptors, loading, out_of_descriptors_error
@@ -66,6 +63,8 @@ def refusal() -> str:
     # the trial runs in a process of its own, since a crash of LLVM cannot be caught; its answer is remembered on disk
     kept = _cache(_key("probe", _PROBE))
     if kept is None or kept.get_file("works") is None:
+        import subprocess  # late, and tempfile below: most processes find all that they need in the cache
+
         command = "from tritensor.llvm import compiler; raise SystemExit(compiler.build(compiler._PROBE)(41) != 42)"
         path = os.pathsep.join(p or str(Path.cwd()) for p in sys.path)
         try:
@@ -81,22 +80,58 @@ def refusal() -> str:
                 raise out_of_descriptors_error("machine code", error) from error
             return f"the trial did not end: {error}"
         if done.returncode:
-            return f"Triton {triton.__version__} does not compile for it: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+            return f"Triton {_triton_version()} does not compile for it: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
         with contextlib.suppress(OSError):  # where nothing can be kept, each process tries anew
             if kept is not None:
-                kept.put("", "works", binary=False)
+                kept.put(b"", "works")
     return ""
 
 
 def _key(kind: str, text: str) -> str:
-    return hashlib.sha256("\n".join((kind, triton.__version__, processor() or "", text)).encode()).hexdigest()
+    return hashlib.sha256("\n".join((kind, _triton_version(), processor() or "", text)).encode()).hexdigest()
 
 
-def _cache(key: str) -> CacheManager | None:
-    """Triton's cache for a key; None where its folder cannot be made: what is compiled then serves this process alone."""
+@functools.cache
+def _triton_version() -> str:
+    """Triton's version, read in its source: what is kept is found without importing it."""
+    spec = importlib.util.find_spec("triton")
+    with loading("machine code"):
+        source = Path(spec.origin).read_text(encoding="utf-8") if spec is not None and spec.origin else ""
+    written = re.search(r"""^__version__ = ['"]([^'"]+)['"]""", source, re.MULTILINE)
+    if written is None:
+        import triton
+
+        return str(triton.__version__)
+    return written[1]
+
+
+class _Kept:
+    """A folder of Triton's cache: a file for each name in it."""
+
+    def __init__(self, key: str) -> None:
+        root = os.environ.get("TRITON_CACHE_DIR") or os.path.join(os.environ.get("TRITON_HOME") or Path.home(), ".triton", "cache")
+        self.folder = Path(root, key)
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def get_file(self, name: str) -> str | None:
+        path = self.folder / name
+        return str(path) if path.exists() else None
+
+    def put(self, data: bytes, name: str) -> str:
+        """Write a file, whole or not at all; returns its path."""
+        import tempfile
+
+        with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as beside:
+            beside.write(data)
+        os.replace(beside.name, self.folder / name)
+        return str(self.folder / name)
+
+
+def _cache(key: str) -> _Kept | None:
+    """The folder of a key; None where it cannot be made: what is compiled then serves this process alone."""
     try:
-        return get_cache_manager(key)
-    except OSError:
+        return _Kept(key)
+    except (OSError, RuntimeError):  # a user without a home directory
         return None
 
 
@@ -147,6 +182,8 @@ def build(text: str) -> Any:
     found = _load_library(key, None if cache is None else cache.get_file("run.so"))
     if found is not None:
         return found
+    import tempfile
+
     assembled, linked = _backend()
     with loading("machine code"), tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "run.o"), Path(folder, "run.so")
@@ -157,7 +194,7 @@ def build(text: str) -> Any:
         path = str(target)
         with contextlib.suppress(OSError):  # a folder that cannot be written: the library serves this process alone
             if cache is not None:
-                path = cache.put(library + _keyed_digest(key, library), "run.so", binary=True)
+                path = cache.put(library + _keyed_digest(key, library), "run.so")
         return ctypes.CDLL(path).run
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tritensor import nn
 from tritensor.nn import init
@@ -19,19 +19,34 @@ PLANS: dict[int, tuple[int | str, ...]] = {
 
 
 class VGG(nn.Module):
-    """Images (n, 3, h, w), h and w at least 32, to scores (n, num_classes). With 16 layers 138,357,544 parameters for 1,000 classes."""
+    """Images (n, 3, h, w), h and w at least 32, to scores (n, num_classes). With 16 layers 138,357,544 parameters for 1,000 classes.
 
-    def __init__(self, layers: int = 16, num_classes: int = 1000, batch_norm: bool = False, dropout: float = 0.5) -> None:
+    `layers` is a number of layers, 11, 13, 16 or 19, or a module of one's own that makes 512 channels of images. `init_weights=False` leaves the layers'
+    own first values.
+    """
+
+    def __init__(
+        self,
+        layers: int | nn.Module = 16,
+        num_classes: int = 1000,
+        batch_norm: bool = False,
+        dropout: float = 0.5,
+        init_weights: bool = True,
+    ) -> None:
         super().__init__()
-        if layers not in PLANS:
+        if not isinstance(layers, nn.Module) and layers not in PLANS:
             raise ValueError(f"VGG: there is no VGG of {layers} layers; give one of {', '.join(map(str, PLANS))}")
-        self.features = nn.Sequential(*_features(PLANS[layers], batch_norm))
+        self.features = layers if isinstance(layers, nn.Module) else nn.Sequential(*make_features(PLANS[layers], batch_norm))
         self.avgpool = nn.AdaptiveAvgPool2d((7, 7))
         self.classifier = nn.Sequential(
             nn.Linear(512 * 7 * 7, 4096), nn.ReLU(True), nn.Dropout(dropout),
             nn.Linear(4096, 4096), nn.ReLU(True), nn.Dropout(dropout),
             nn.Linear(4096, num_classes),
         )  # fmt: skip
+        if init_weights:
+            self._init_weights()
+
+    def _init_weights(self) -> None:
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -45,7 +60,8 @@ class VGG(nn.Module):
         return self.classifier(x.flatten(1))  # type: ignore[no-any-return]  # (n, num_classes)
 
 
-def _features(plan: tuple[int | str, ...], batch_norm: bool) -> list[nn.Module]:
+def make_features(plan: Sequence[int | str], batch_norm: bool) -> list[nn.Module]:
+    """The layers of a plan: a 3 x 3 convolution for each number of channels, "M" halves the image."""
     found: list[nn.Module] = []
     channels = 3
     for wide in plan:
@@ -61,8 +77,8 @@ def _features(plan: tuple[int | str, ...], batch_norm: bool) -> list[nn.Module]:
 
 
 def _publish(layers: int, batch_norm: bool, parameters: str) -> Callable[..., VGG]:
-    def build(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
-        return VGG(layers, num_classes, batch_norm, dropout)
+    def build(num_classes: int = 1000, dropout: float = 0.5, init_weights: bool = True) -> VGG:
+        return VGG(layers, num_classes, batch_norm, dropout, init_weights)
 
     name, kind = (f"vgg{layers}_bn", " with batch normalization") if batch_norm else (f"vgg{layers}", "")
     return rename_function(build, name, f"A new VGG of {layers} layers{kind}: {parameters} parameters.")

@@ -53,6 +53,8 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         raise TransformError(
             f"multiprocessing: a {kind} inside vmap, grad or jvp cannot be sent: it stands for many; send what the transform returns"
         )
+    if tensor.is_meta:  # a pickle says all of it
+        return Tensor.__reduce_ex__(tensor, 4)
     del array  # so that `shared` sees whether the tensor alone holds it
     segment = move_to_shared_memory(tensor)
     array = tensor.array

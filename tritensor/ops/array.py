@@ -1,4 +1,4 @@
-"""Arrays: what ops compute on. On the CPU a numpy.ndarray itself, on a GPU a CudaArray that speaks numpy's view vocabulary."""
+"""Arrays: what ops compute on. On the CPU a numpy.ndarray itself, on a GPU a CudaArray, on device meta a MetaArray, which speak numpy's view vocabulary."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tritensor.cuda.memory.storage import Storage, allocate
+from tritensor.cuda.memory.storage import allocate
 from tritensor.ground import dtypes
 from tritensor.ground.device import cpu, device
-from tritensor.ground.errors import DeviceError, ShapeError
+from tritensor.ground.errors import DeviceError
 from tritensor.ground.strides import (
     BACKWARDS,
     CONTIGUOUS,
@@ -26,6 +26,8 @@ from tritensor.ground.strides import (
 )
 from tritensor.ground.transforms import WrappedArray
 from tritensor.llvm import malloc
+from tritensor.ops.strided_array import MetaArray, StridedArray, empty_meta, no_values, reinterpreted_layout
+from tritensor.ops.strided_array import reshape_strides as reshape_strides
 
 malloc.keep()
 
@@ -47,37 +49,14 @@ class Layout:
 _layouts: weakref.WeakValueDictionary[Any, Layout] = weakref.WeakValueDictionary()
 
 
-class CudaArray:
-    """A strided window on device memory: a Storage, the address of its first element, strides in ELEMENTS, a shape and a numpy dtype.
+class CudaArray(StridedArray):
+    """A strided window on device memory: a Storage, the address of its first element, strides in ELEMENTS, a shape and a numpy dtype."""
 
-    The view methods (`transpose`, `reshape`, `[...]`, `expand`, `as_strided`) move no data and share the storage.
-    """
-
-    __slots__ = ("__weakref__", "dtype", "known_layout", "pointer", "shape", "storage", "strides")
-
-    def __init__(
-        self, storage: Storage, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None, offset: int = 0
-    ) -> None:
-        self.storage = storage
-        self.shape = shape
-        self.dtype = dtype
-        self.strides = contiguous_strides(shape) if strides is None else strides
-        self.pointer = storage.pointer + offset * dtype.itemsize
-        self.known_layout: Layout | None = None
-
-    # what a kernel launch asks
-    def data_ptr(self) -> int:
-        """Address of the first element."""
-        return self.pointer
-
-    @property
-    def offset(self) -> int:
-        """Elements between the storage's first byte and the first element."""
-        return (self.pointer - self.storage.pointer) // self.dtype.itemsize
+    __slots__ = ()
 
     def layout(self) -> Layout:
-        """The interned Layout of this array."""
-        found = self.known_layout
+        """The interned Layout of this array, all that a kernel launch asks of it but its address."""
+        found: Layout | None = self.known_layout
         if found is None:
             on = self.storage.device
             key = (self.shape, self.strides, self.dtype, self.pointer % 16, on)
@@ -87,184 +66,39 @@ class CudaArray:
             self.known_layout = found
         return found
 
-    @property
-    def device(self) -> device:
-        return self.storage.device
 
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
-
-    def is_contiguous(self) -> bool:
-        step = 1
-        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if size == 0:
-                return True
-            if size != 1:
-                if stride != step:
-                    return False
-                step *= size
-        return True
-
-    # views
-    def as_strided(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> CudaArray:
-        """A window with its own shape, strides and offset (both in elements, offset from this array's first element)."""
-        return CudaArray(self.storage, shape, self.dtype, strides, self.offset + offset)
-
-    def transpose(self, axes: tuple[int, ...]) -> CudaArray:
-        return self.as_strided(tuple(self.shape[a] for a in axes), tuple(self.strides[a] for a in axes), 0)
-
-    def expand(self, shape: tuple[int, ...]) -> CudaArray:
-        """Broadcast to `shape` by strides of 0."""
-        lead = len(shape) - len(self.shape)
-        strides = [0] * lead + [0 if s == 1 and t != 1 else k for s, t, k in zip(self.shape, shape[lead:], self.strides, strict=True)]
-        return self.as_strided(shape, tuple(strides), 0)
-
-    def reshape(self, shape: tuple[int, ...]) -> CudaArray:
-        """A view of another shape; raises ShapeError when the strides do not allow one."""
-        strides = reshape_strides(self.shape, self.strides, shape)
-        if strides is None:
-            raise ShapeError(
-                f"view: shape {self.shape} with strides {self.strides} has no view of shape {shape}; use reshape, which copies"
-            )
-        return self.as_strided(shape, strides, 0)
-
-    def view(self, dtype: np.dtype) -> CudaArray:
-        """The same bytes as another element type; see `reinterpreted`."""
-        shape, strides = reinterpreted(self, np.dtype(dtype))
-        out = CudaArray(self.storage, shape, np.dtype(dtype), strides)
-        out.pointer = self.pointer
-        return out
-
-    def __getitem__(self, index: Any) -> CudaArray:
-        """Basic indexing only: a tuple of ints, slices, None and at most one Ellipsis, already checked."""
-        index = index if isinstance(index, tuple) else (index,)
-        used = sum(i is not None and i is not Ellipsis for i in index)
-        full = (slice(None),) * (len(self.shape) - used)
-        if Ellipsis in index:
-            at = index.index(Ellipsis)
-            index = index[:at] + full + index[at + 1 :]
-        else:
-            index = index + full
-        shape, strides, offset, axis = [], [], 0, 0
-        for i in index:
-            if i is None:
-                shape.append(1)
-                strides.append(0)
-                continue
-            size, stride = self.shape[axis], self.strides[axis]
-            axis += 1
-            if isinstance(i, slice):
-                start, stop, step = i.indices(size)
-                count = len(range(start, stop, step))
-                shape.append(count)
-                strides.append(stride * step)
-                # an empty slice may begin behind the end, and its address must stay inside
-                offset += start * stride if count else 0
-            else:
-                offset += (i + size if i < 0 else i) * stride
-        return self.as_strided(tuple(shape), tuple(strides), offset)
-
-    def __repr__(self) -> str:
-        return f"CudaArray(shape={self.shape}, dtype={dtypes.of(self.dtype).name}, strides={self.strides}, device={self.device})"
-
-
-Array: TypeAlias = Any  # np.ndarray | CudaArray: which of the two the device says, and a checker cannot follow that
-
-
-def reshape_strides(shape: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Element strides under which memory of (shape, strides) reads as `new`, or None when only a copy can.
-
-    Both shapes hold the same number of elements. Runs of old axes that lie densely are matched with runs of new axes.
-    """
-    if math.prod(shape) == 0:
-        return contiguous_strides(new)
-    old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
-    chunks: list[list[int]] = []  # [elements, stride of the innermost] for every dense run
-    for n, s in old:
-        if chunks and chunks[-1][1] == n * s:
-            chunks[-1] = [chunks[-1][0] * n, s]
-        else:
-            chunks.append([n, s])
-    out: list[int] = []
-    inner = 1  # size of the dimension behind
-    for size in reversed(new):
-        if size == 1:  # steps over what is behind it
-            out.append(out[-1] * inner if out else strides[-1] if strides else 1)
-            inner = 1
-            continue
-        inner = size
-        if not chunks or chunks[-1][0] % size:
-            return None
-        left, step = chunks[-1]
-        out.append(step)
-        chunks[-1] = [left // size, step * size]
-        if chunks[-1][0] == 1:
-            chunks.pop()
-    return tuple(reversed(out))
+Array: TypeAlias = Any  # np.ndarray | CudaArray | MetaArray: which of them the device says, and a checker cannot follow that
 
 
 def element_strides(x: Array) -> tuple[int, ...]:
     """Strides in elements of any array (numpy counts bytes)."""
-    if isinstance(x, CudaArray):
+    if isinstance(x, StridedArray):
         return x.strides
     return tuple(s // x.itemsize for s in x.strides)
 
 
 def is_contiguous(x: Array) -> bool:
     """True where the elements lie in C order without gaps."""
-    return x.is_contiguous() if isinstance(x, CudaArray) else x.flags.c_contiguous
+    return x.is_contiguous() if isinstance(x, StridedArray) else x.flags.c_contiguous
 
 
 def device_of(x: Array) -> device:
     """The device that holds the array."""
-    return x.storage.device if isinstance(x, CudaArray) else x.device if type(x) is WrappedArray else cpu
+    return x.storage.device if isinstance(x, StridedArray) else x.device if type(x) is WrappedArray else cpu
 
 
 def reinterpreted(x: Array, dtype: np.dtype) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and element strides of x's bytes read as another type: the last dimension shrinks or grows with the width of the elements.
-
-    Raises ShapeError where elements of another width do not lie there whole: the last dimension must be contiguous and hold
-    a whole number of them, and so must every stride and the address.
-    """
-    shape, strides = tuple(x.shape), element_strides(x)
-    old, new = x.dtype.itemsize, dtype.itemsize
-    if old == new:
-        return shape, strides
-    names = f"view: {dtypes.of(x.dtype).name} of shape {shape} and strides {strides} as {dtypes.of(dtype).name}"
-    if not shape:
-        raise ShapeError(f"{names}: a 0-d tensor keeps the width of its element; reshape it to (1,) first")
-    if strides[-1] != 1 and shape[-1] != 1 and 0 not in shape:
-        raise ShapeError(f"{names}: the last dimension must be contiguous; use contiguous()")
-    if new < old:
-        ratio = old // new
-        return (*shape[:-1], shape[-1] * ratio), (*[s * ratio for s in strides[:-1]], 1)
-    ratio = new // old
+    """Shape and element strides of x's bytes read as another type; see `reinterpreted_layout`, which raises ShapeError where that cannot be."""
     inner: Any = x
     while type(inner) is WrappedArray:
         inner = inner.value.array
-    address = inner.data_ptr() if isinstance(inner, CudaArray) else inner.ctypes.data
-    whole = 0 in shape or (all(s % ratio == 0 for s in strides[:-1]) and address % new == 0)
-    if shape[-1] % ratio or not whole:
-        raise ShapeError(f"{names}: the last size, the strides and the address must be multiples of {ratio} elements; use clone()")
-    return (*shape[:-1], shape[-1] // ratio), (*[s // ratio for s in strides[:-1]], 1)
+    address = inner.pointer if isinstance(inner, StridedArray) else inner.ctypes.data
+    return reinterpreted_layout(tuple(x.shape), element_strides(x), address, x.dtype, dtype)
 
 
 def as_strided(x: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Array:
     """A view of any shape, strides and offset in elements, counted from x's first element; the caller keeps it in bounds."""
-    if isinstance(x, CudaArray):
+    if isinstance(x, StridedArray):
         return x.as_strided(shape, strides, offset)
     if x.itemsize == 1 and x.dtype.isbuiltin == 2:  # numpy's as_strided does not know float8
         return as_strided(x.view(np.uint8), shape, strides, offset).view(x.dtype)
@@ -278,7 +112,7 @@ def as_strided(x: Array, shape: tuple[int, ...], strides: tuple[int, ...], offse
 
 def expand(x: Array, shape: tuple[int, ...]) -> Array:
     """Broadcast to `shape` without moving data; the result can be written through numpy only where no stride is 0."""
-    return x.expand(shape) if isinstance(x, CudaArray) else np.broadcast_to(x, shape)
+    return x.expand(shape) if isinstance(x, StridedArray) else np.broadcast_to(x, shape)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype, on: device, strides: tuple[int, ...] | None = None) -> Array:
@@ -288,6 +122,8 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, on: device, strides: tuple[in
             return np.empty(shape, dtype)
         order = dims_by_stride(strides)
         return np.empty([shape[d] for d in order], dtype).transpose(np.argsort(order))
+    if on.type == "meta":
+        return empty_meta(shape, dtype, strides)
     if dtypes.of(dtype).triton is None:
         raise _no_kernel_type(dtype, on)
     return CudaArray(allocate(math.prod(shape) * dtype.itemsize, on), shape, dtype, strides)
@@ -295,7 +131,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, on: device, strides: tuple[in
 
 def empty_elementwise(shape: tuple[int, ...], dtype: np.dtype, on: device, operands: Sequence[Any]) -> Array:
     """An uninitialised result of an elementwise op, laid out as its operands are; numbers among them have no say."""
-    layouts = tuple([(x.shape, element_strides(x)) for x in operands if isinstance(x, CudaArray | np.ndarray)])
+    layouts = tuple([(x.shape, element_strides(x)) for x in operands if isinstance(x, StridedArray | np.ndarray)])
     return empty(shape, dtype, on, elementwise_strides(shape, layouts))
 
 
@@ -357,6 +193,8 @@ def empty_like(x: Array, dtype: np.dtype | None = None) -> Array:
 def to_host(x: Array) -> np.ndarray:
     """The values as a numpy array; waits for the device. A numpy array is returned as it is."""
     if not isinstance(x, CudaArray):
+        if type(x) is MetaArray:
+            raise no_values()
         return x.on_host() if type(x) is WrappedArray else x
     if x.size == 0:
         # no memory, and no wait for the device
@@ -382,8 +220,7 @@ def from_host(x: np.ndarray, on: device) -> Array:
         # a copy here, too: a tensor must not change with the caller's array
         return np.array(x, order="C")
     out = empty(x.shape, x.dtype, on)
-    assert isinstance(out, CudaArray)
-    if x.size:
+    if x.size and type(out) is CudaArray:  # device meta keeps no values
         out.storage.write(np.require(x, requirements="C"), 0)
     return out
 
@@ -395,6 +232,6 @@ def same_memory(a: Array, b: Array) -> bool:
         a = a.value.array
     while type(b) is WrappedArray:
         b = b.value.array
-    if isinstance(a, CudaArray) or isinstance(b, CudaArray):
-        return isinstance(a, CudaArray) and isinstance(b, CudaArray) and a.storage is b.storage
+    if isinstance(a, StridedArray) or isinstance(b, StridedArray):
+        return isinstance(a, StridedArray) and isinstance(b, StridedArray) and a.storage is b.storage
     return bool(np.may_share_memory(a, b))

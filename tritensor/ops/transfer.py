@@ -10,6 +10,7 @@ from tritensor.ground.device import device
 from tritensor.ground.strides import dims_by_stride, preserve_format, strides_in_format
 from tritensor.ground.thread_state import here, stream_of
 from tritensor.ops.array import Array, CudaArray, element_strides, empty, from_host, is_contiguous, to_host
+from tritensor.ops.strided_array import MetaArray, no_values
 
 
 def moved(x: Array, on: device, wait: bool = True) -> Array:
@@ -22,6 +23,8 @@ def moved(x: Array, on: device, wait: bool = True) -> Array:
             goes on, one from ordinary memory is taken over by the driver before this returns, and one to the host is valid,
             in pinned memory, when the stream has been waited for.
     """
+    if type(x) is MetaArray:
+        raise no_values("to", f"a copy to {on} asks for values")
     if is_contiguous(x):
         return _copy(x, on, wait)
     order = dims_by_stride(strides_in_format(tuple(x.shape), element_strides(x), preserve_format))
@@ -30,6 +33,8 @@ def moved(x: Array, on: device, wait: bool = True) -> Array:
 
 def _copy(x: Array, on: device, wait: bool) -> Array:
     """The same for the order of dimensions in which x lies in memory: the copy is C-ordered."""
+    if on.type == "meta":
+        return empty(x.shape, x.dtype, on)
     if not isinstance(x, CudaArray):
         return from_host(x, on) if wait else _copy_up(x, on)
     if on.type == "cpu":

@@ -11,18 +11,19 @@ from tritensor.ground import dtypes
 from tritensor.ground.device import as_device
 from tritensor.ground.strides import memory_extent
 from tritensor.ops.array import CudaArray, device_of, element_strides, from_host
+from tritensor.ops.strided_array import MetaArray, MetaStorage, StridedArray
 
 _BYTE = np.dtype(np.uint8)
 
 
 def copy_with_storage(x: Any, memo: dict[Any, Any]) -> Any:
     """x's window on a copy of the whole memory it lies in; `memo`, that of copy.deepcopy, holds the memories copied so far."""
-    if isinstance(x, CudaArray):
+    if isinstance(x, StridedArray):
         storage = memo.get(("storage", id(x.storage)))
         if storage is None:
-            storage = engine.copy(CudaArray(x.storage, (x.storage.nbytes,), _BYTE)).storage
+            storage = engine.copy(type(x)(x.storage, (x.storage.nbytes,), _BYTE)).storage
             memo["storage", id(x.storage)] = storage
-        return CudaArray(storage, x.shape, x.dtype, x.strides, x.offset)
+        return type(x)(storage, x.shape, x.dtype, x.strides, x.offset)
     owner = _find_owner(x)
     low, high = _address_span(owner)
     data = memo.get(("storage", low, high))
@@ -34,8 +35,8 @@ def copy_with_storage(x: Any, memo: dict[Any, Any]) -> Any:
 
 def storage_vector(x: Any, dtype: np.dtype) -> Any:
     """The whole memory that x lies in as a vector of another type, as far as it holds whole elements; it keeps that memory alive."""
-    if isinstance(x, CudaArray):
-        return CudaArray(x.storage, (x.storage.nbytes // dtype.itemsize,), dtype)
+    if isinstance(x, StridedArray):
+        return type(x)(x.storage, (x.storage.nbytes // dtype.itemsize,), dtype)
     owner = _find_owner(x)
     low, high = _address_span(owner)
     return np.ndarray(((high - low) // dtype.itemsize,), dtype, view_bytes(owner, low, high, read_only=True))
@@ -78,7 +79,7 @@ def view_bytes(owner: Any, low: int, high: int, read_only: bool = False) -> np.n
 
 def copy_compact(x: Any) -> Any:
     """A copy of x alone, without gaps, its axes in the order in which they lie in memory."""
-    if not isinstance(x, CudaArray):
+    if not isinstance(x, StridedArray):
         return np.array(x, order="K")
     # The copy kernel writes C order: permuted to memory order before and back after, the axes lie as they did.
     order = tuple(sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis])))
@@ -89,6 +90,8 @@ def copy_compact(x: Any) -> Any:
 def pack_array(x: Any) -> tuple[Any, ...]:
     """x as what `unpacked` takes: the bytes from its first to its last element, and how they are read."""
     on, strides = device_of(x), element_strides(x)
+    if type(x) is MetaArray:
+        return b"", dtypes.of(x.dtype).name, x.shape, strides, x.offset, str(on)
     if isinstance(x, CudaArray):
         low, last = memory_extent(x.shape, x.strides) if x.size else (0, -1)
         data = np.empty((last + 1 - low) * x.itemsize, np.uint8)
@@ -104,6 +107,9 @@ def pack_array(x: Any) -> tuple[Any, ...]:
 def unpack_array(data: bytes, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, where: str) -> Any:
     """The array that was packed, on its device."""
     kind, on = dtypes.as_dtype(dtype).numpy, as_device(where)
+    if on.type == "meta":
+        last = memory_extent(shape, strides)[1] if 0 not in shape else -1
+        return MetaArray(MetaStorage((offset + last + 1) * kind.itemsize), shape, kind, strides, offset)
     memory = from_host(np.frombuffer(data, np.uint8), on)
     if isinstance(memory, CudaArray):
         return CudaArray(memory.storage, shape, kind, strides, offset)

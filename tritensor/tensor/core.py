@@ -17,11 +17,13 @@ from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground import dtypes
 from tritensor.ground.device import as_device, device
 from tritensor.ground.dtypes import DType
-from tritensor.ground.errors import GradError
+from tritensor.ground.errors import GradError, MetaError
 from tritensor.ground.process import locks
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, is_in_format
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
+from tritensor.ground.type_names import named
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
+from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import HostValues, new_instance
 from tritensor.tensor.rare_attributes import Extra as Extra
@@ -38,11 +40,12 @@ _object_new = object.__new__
 Step = tuple[Op, dict[str, Any], tuple[Any, ...]]  # from a base to its view: the op, its attributes, ((shape, dtype),) of what it took
 
 
+@named("torch")
 class Tensor(HostValues, Methods):
     """An n-dimensional array on a device, differentiable.
 
     `Tensor(4, 3)` is uninitialised float32 of that shape, `Tensor([1, 2])` holds those values as float32; prefer
-    `tensor(data)`, `empty(shape)`. Attributes for library code: `array` (numpy.ndarray or CudaArray), `node` (where
+    `tensor(data)`, `empty(shape)`. Attributes for library code: `array` (numpy.ndarray, CudaArray or MetaArray), `node` (where
     it hangs in the graph; None for a leaf), `tracked` (requires_grad without its checks), `version`, `extra`, `path` (of
     a view the tensor that it is a view of, then the steps from there; else None).
     """
@@ -163,7 +166,7 @@ class Tensor(HostValues, Methods):
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        return self.array.data_ptr() if isinstance(self.array, CudaArray) else self.array.ctypes.data
+        return self.array.data_ptr() if isinstance(self.array, StridedArray) else self.array.ctypes.data
 
     def __len__(self) -> int:
         if not self.array.shape:
@@ -313,6 +316,11 @@ class Tensor(HostValues, Methods):
         if self.tracked and value.dtype.kind not in ("float", "complex"):
             raise GradError(
                 f"data: {value.dtype.name} for a tensor that requires grad, which must be float or complex; requires_grad_(False) first"
+            )
+        if type(value.array) is not type(self.array) and MetaArray in (type(value.array), type(self.array)):
+            raise MetaError(
+                f"data: the tensor is on {self.device}, its new data on {value.device}; who holds it would see values come or go, so make a new tensor "
+                "of it, or use module.to_empty and load_state_dict(..., assign=True)"
             )
         self.array = value.array
 

@@ -14,7 +14,9 @@ from tritensor.cuda.streams.stream import stream as use_stream
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, GradError, ShapeError
 from tritensor.ground.providers import provider
+from tritensor.ground.type_names import own_name
 from tritensor.ops.array import Array, CudaArray, to_host
+from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor import dlpack
 from tritensor.tensor.copying import copy_with_storage, pack_array, unpack_array
 
@@ -55,14 +57,20 @@ class HostValues:
         """The value of a tensor of one element as a Python number; waits for the device."""
         if self.array.size != 1:
             raise ShapeError(f"item: shape {self.array.shape} holds {self.array.size} values, not one; use .tolist()")
+        if type(self.array) is MetaArray:
+            raise no_values("item")
         return to_host(self.array).item() if self.dtype.kind != "float8" else float(to_host(self.array).astype(np.float32).item())
 
     def tolist(self) -> Any:
         """Nested Python lists (a number for a 0-d tensor)."""
+        if type(self.array) is MetaArray:
+            raise no_values("tolist")
         return to_host(self.array).tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The numpy array on the same memory. Raises for a tensor on a GPU, and for one in a graph where gradients are recorded, unless `force`."""
+        if type(self.array) is MetaArray:
+            raise no_values("numpy")
         if force:
             return to_host(self.array)
         if self.tracked and state.enabled:
@@ -167,6 +175,10 @@ class HostValues:
 
     def __format__(self, spec: str) -> str:
         plain = not self.heading and not self.array.shape  # f"{loss}" shows the number, as in PyTorch
+        if type(self.array) is MetaArray:
+            if spec:
+                raise no_values("format", f"{spec!r} is a form of numbers")
+            return str(self)
         return format(self.item(), spec) if plain or (spec and self.array.size == 1) else format(str(self), spec)
 
     def __delitem__(self, index: Any) -> None:
@@ -193,7 +205,7 @@ class HostValues:
         return t
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild, (type(self), pack_array(self.array), self.tracked, getattr(self, "__dict__", {}))
+        return _rebuild, (own_name(type(self)), pack_array(self.array), self.tracked, getattr(self, "__dict__", {}))
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         """A copy with the memory that this tensor is a window on: views copied together stay views of one memory."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.ground.transforms import JVP, TRACE, WrappedArray
 from tritensor.ops.array import Array, to_host
+from tritensor.ops.strided_array import MetaArray
 from tritensor.tensor.core import Tensor
 
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -19,7 +20,7 @@ _PROFILES: dict[str, dict[str, Any]] = {
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
     "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
 }
-_options: dict[str, Any] = {**_PROFILES["default"], "sci_mode": None}
+options: dict[str, Any] = {**_PROFILES["default"], "sci_mode": None}
 
 
 def set_printoptions(
@@ -34,9 +35,9 @@ def set_printoptions(
     if profile is not None:
         if profile not in _PROFILES:
             raise ArgumentError(f"set_printoptions: {profile!r} is no profile; give one of {', '.join(map(repr, _PROFILES))}")
-        _options.update(_PROFILES[profile])
+        options.update(_PROFILES[profile])
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    _options.update({k: v for k, v in given.items() if v is not None}, sci_mode=sci_mode)
+    options.update({k: v for k, v in given.items() if v is not None}, sci_mode=sci_mode)
 
 
 # -- one number
@@ -44,7 +45,7 @@ class _RealFormat:
     """One form for all real numbers of a tensor: whole with a point, fixed or scientific, and a width that right-aligns most of them."""
 
     def __init__(self, values: np.ndarray) -> None:
-        self.precision = _options["precision"]
+        self.precision = options["precision"]
         self.scientific, self.whole, self.width = False, True, 1
         doubles = values.reshape(-1).astype(np.float64)
         counted = doubles[np.isfinite(doubles) & (doubles != 0)]  # zeros, nan and infinities stand as wide as they are
@@ -54,8 +55,8 @@ class _RealFormat:
             self.whole = bool((counted == np.ceil(counted)).all())
             # PyTorch's thresholds (torch/_tensor_str.py).
             self.scientific = high / low > 1000.0 or high > 1e8 or (not self.whole and low < 1e-4)
-            if _options["sci_mode"] is not None:
-                self.scientific = _options["sci_mode"]
+            if options["sci_mode"] is not None:
+                self.scientific = options["sci_mode"]
             self.width = max(len(self._bare(v)) for v in (counted.min(), counted.max(), *self._nearest_to_zero(counted)))
 
     @staticmethod
@@ -109,7 +110,7 @@ def _edge_values(x: Array, edge: int) -> np.ndarray:
 
 def _join_row(words: list[str], width: int, indent: int) -> str:
     """One dimension, broken into lines."""
-    fits = max(1, (_options["linewidth"] - indent) // (width + 2))
+    fits = max(1, (options["linewidth"] - indent) // (width + 2))
     lines = [", ".join(words[i : i + fits]) for i in range(0, len(words), fits)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
@@ -134,7 +135,7 @@ def format_values(x: Array, indent: int) -> str:
     """The bracketed values; what follows the first line is indented by `indent`."""
     if x.size == 0:
         return "[]"
-    summarize, edge = x.size > _options["threshold"], _options["edgeitems"]
+    summarize, edge = x.size > options["threshold"], options["edgeitems"]
     # With edgeitems=0 nothing is left to show; PyTorch prints the dots alone.
     if summarize and not edge:
         return "[...]"
@@ -147,8 +148,8 @@ def format_values(x: Array, indent: int) -> str:
     return _join_nested(host.tolist(), cut, edge, _FORMATS.get(kind, _IntegerFormat)(host), indent)
 
 
-def _repr(self: Tensor) -> str:
-    """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying."""
+def show(self: Tensor, values: str | None = None) -> str:
+    """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying; `values` in place of its own."""
     if type(self.array) is WrappedArray:
         # Inside a transform a tensor has no values of its own: the wrapped one is shown.
         return _wrapped_repr(self.array)
@@ -156,13 +157,13 @@ def _repr(self: Tensor) -> str:
     opening = "tensor(" if plain else f"{type(self).__name__}("
     d, default = self.dtype, dtypes.default_float()
     notes = []
-    if self.is_cuda:
+    size, bare = self.array.size, type(self.array) is MetaArray
+    if self.is_cuda or bare:
         notes.append(f"device='{self.device}'")
-    size = self.array.size
     # An empty tensor's brackets show no shape; PyTorch adds size=.
-    if len(self.array.shape) != 1 if size == 0 else not _options["edgeitems"]:
+    if bare or (len(self.array.shape) != 1 if size == 0 else not options["edgeitems"]):
         notes.append(f"size={tuple(self.array.shape)}")  # the brackets do not show it
-    if size == 0:
+    if size == 0 or bare:
         if d is not default:
             notes.append(f"dtype={d}")
     elif d not in (default, dtypes.as_dtype(complex if default is dtypes.float64 else "complex64"), dtypes.int64, dtypes.bool_):
@@ -174,16 +175,23 @@ def _repr(self: Tensor) -> str:
             notes.append("requires_grad=True")
     except GradError:  # a view that lost its place in the graph still shows its values
         notes.append("grad_fn=<Invalid>")
-    out = opening + format_values(self.array, len(opening))
+    if values is None:
+        values = "..." if bare else format_values(self.array, len(opening))
+    return self.heading + add_notes(opening + values, notes, len(opening))
+
+
+def add_notes(out: str, notes: Sequence[str], indent: int, new_line: bool = False) -> str:
+    """A text, what is noted behind it, and the closing bracket; a note that does not fit on the line, or the first where asked, begins another."""
     length = len(out) - out.rfind("\n") + 1  # of the last line
     for note in notes:
-        if length + len(note) + 2 > _options["linewidth"]:
-            out += ",\n" + " " * len(opening) + note
-            length = len(opening) + len(note)
+        if new_line or length + len(note) + 2 > options["linewidth"]:
+            out += ",\n" + " " * indent + note
+            length = indent + len(note)
+            new_line = False
         else:
             out += ", " + note
             length += len(note) + 2
-    return self.heading + out + ")"
+    return out + ")"
 
 
 def _wrapped_repr(x: WrappedArray) -> str:
@@ -198,8 +206,12 @@ def _wrapped_repr(x: WrappedArray) -> str:
     return f"{name}(lvl={x.level.number}{note}, value=\n{inner}\n)"
 
 
+def _repr(self: Tensor) -> str:
+    return show(self)
+
+
 def _str(self: Tensor) -> str:
-    return _repr(self)
+    return show(self)
 
 
 Tensor.__repr__ = _repr  # type: ignore

@@ -7,11 +7,13 @@ from operator import index as as_index
 from typing import Any
 
 from tritensor.ground.call_site import qualified_name
+from tritensor.ground.type_names import named, own_name
 
 _tuple_item = tuple.__getitem__
 new_size = tuple.__new__  # new_size(Size, ints) looks at none of them
 
 
+@named("torch")
 class Size(tuple[int, ...]):
     """A shape: a tuple of ints that also answers numel(); its slices, sums and multiples are shapes too."""
 
@@ -43,6 +45,9 @@ class Size(tuple[int, ...]):
         for n in self:
             out *= n
         return out
+
+    def __reduce__(self) -> Any:
+        return own_name(Size), (tuple(self),)
 
     def __repr__(self) -> str:
         return qualified_name(f"Size({list(self)})")

@@ -18,6 +18,7 @@ from tritensor.ground.call_site import use_library_name
 from tritensor.tools import missing_names
 from tritensor.torch_compat import missing
 from tritensor.torch_compat.door import STANDS_FOR, Door
+from tritensor.torch_compat.layer_names import note_layers
 
 
 def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
@@ -58,6 +59,7 @@ def opened() -> Iterator[list[missing_names.Place]]:
     missing.listeners.append(note)
     prepare = multiprocessing.spawn.get_preparation_data
     multiprocessing.spawn.get_preparation_data = lambda name: {"tritensor": _Reopened(), **prepare(name)}
+    note_layers()
     try:
         with use_library_name("torch"):
             yield asked

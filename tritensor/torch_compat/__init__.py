@@ -55,6 +55,8 @@ SHARED = [
     "distributed.fsdp.wrap",
     "distributed.optim",
     "distributions",
+    "distributions.kl",
+    "distributions.transforms",
     "func",
     "hub",
 ]

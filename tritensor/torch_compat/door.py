@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tritensor.ground.call_site import use_library_name
 from tritensor.torch_compat import missing
+from tritensor.torch_compat.layer_names import note_layers
 
 SUFFIX = "+tritensor"
 
@@ -28,8 +29,9 @@ class Answered(NamedTuple):
 
 STANDS_FOR = {
     "torch": Answered("tritensor", "2.13.0" + SUFFIX, "torch"),
-    "functorch": Answered("tritensor.func", "2.13.0" + SUFFIX, "torch"),
+    "functorch": Answered("tritensor.torch_compat.modules.functorch", "2.13.0" + SUFFIX, "torch"),
     "torchvision": Answered("tritensor.vision", "0.28.0" + SUFFIX, "torchvision"),
+    "torchaudio": Answered("tritensor.audio", "2.11.0" + SUFFIX, "torchaudio"),
 }
 
 
@@ -154,6 +156,7 @@ def answer_for_good(module: types.ModuleType) -> None:
     if _installed not in sys.meta_path:
         _installed.is_installed = True
         sys.meta_path.insert(0, _installed)  # type: ignore[arg-type]
+        note_layers()
         _kept.enter_context(use_library_name("torch"))
     _installed.specs[spec.name] = spec
     _installed.exec_module(module)

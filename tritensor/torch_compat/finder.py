@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tritensor.cuda.jit import unread
 from tritensor.ground.process.late_imports import loading
 from tritensor.nn import functional
 from tritensor.tensor.public_api import op_forms
@@ -16,7 +17,7 @@ from tritensor.tensor.public_api.publish import namespaces
 from tritensor.torch_compat import recorded_names
 from tritensor.torch_compat.locations import ADDED, COMMANDS, FILES, IMPORTED
 from tritensor.torch_compat.missing import is_importing, refuse, refuse_module
-from tritensor.torch_compat.placeholders import NAMES_ONLY, make_placeholder
+from tritensor.torch_compat.placeholders import NAMES_ONLY, find_placeholder
 
 ABSENT = object()
 
@@ -92,8 +93,8 @@ def _find_object(path: str, name: str) -> Any:
         value = _find_at_home(noted.home, name)
         if value is not ABSENT:
             return value
-    if noted is not None and path in NAMES_ONLY and noted.kind != "value":  # a value that is made up would be believed
-        return make_placeholder(path, name, noted.kind)
+    if stand_in := find_placeholder(path, name, noted):
+        return stand_in
     return _find_imported(path, name)
 
 
@@ -171,6 +172,8 @@ class LateImportFinder:
             execute = spec.loader.exec_module  # wrapped, not subclassed: loaders differ by how the package was installed
 
             def run(module: types.ModuleType) -> None:
+                if fullname.startswith("tritensor.kernels."):
+                    unread.prepare(module)
                 with loading(fullname):
                     execute(module)
                 if fullname in self.names and "__getattr__" not in vars(module):

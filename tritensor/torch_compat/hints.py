@@ -52,8 +52,8 @@ HINTS = (
         "drop the call: arrays on the CPU have one layout, whoever computes on them",
     ),
     Hint(
-        ("nn.attention.flex_attention", "nn.attention.varlen"),
-        "flex_attention|varlen_attn(_out)?",
+        ("nn.attention.varlen",),
+        "varlen_attn(_out)?",
         "write the scores' mask as a tensor and give it to nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask): True where attention goes, "
         "or floats that are added",
     ),

@@ -4,31 +4,64 @@ from __future__ import annotations
 
 # Modules of PyTorch's, and public ones of our own, that stand elsewhere in the package.
 ELSEWHERE = {
-    "autograd.forward_ad": "func.forward_ad", "cuda.nvtx": "ground.nvtx",
+    "autograd.forward_ad": "func.forward_ad", "cuda.nvtx": "ground.nvtx", "nn.attention.flex_attention": "func.flexible.attention",
+    "_higher_order_ops": "func.scans", "_higher_order_ops.associative_scan": "func.scans",
     "errors": "ground.errors", "table": "ops.table", "tuning": "ops.tuning", "utils.pytree": "ground.pytree",
 }  # fmt: skip
 # Commands that `python -m tritensor.NAME` runs, and what the name itself is: a module, or behind a colon something in it.
 COMMANDS = {"doctor": "tools.doctor", "launch": "cuda.launch:launch", "run": "tools.run_script"}
 # Modules that are files of modules/, under PyTorch's path.
 FILES = {
-    "_C": "internals", "_C._profiler": "autograd.profiler_settings",
+    "_C": "internals", "_C._nn": "nn.internals", "_C._profiler": "autograd.profiler_settings",
     "accelerator": "devices.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "devices.cpu", "cuda.nccl": "devices.nccl", "jit": "jit",
+    "xpu": "devices.xpu", "mtia": "devices.absent",
     "library": "custom_ops",
-    "quasirandom": "quasirandom", "return_types": "return_types", "types": "types", "version": "version", "nn.modules.utils": "nn.ntuple", "jit.annotations": "annotations",
+    "quasirandom": "quasirandom",
+    "return_types": "return_types", "types": "types", "version": "version", "nn.modules.utils": "nn.ntuple", "jit.annotations": "annotations",
+    "__config__": "front.configuration", "_tensor_str": "front.tensor_text",
     "_utils": "private.flat_tensors", "__future__": "private.future", "nn._reduction": "private.nn_reduction",
+    "futures": "futures",
     "nn.grad": "nn.grad", "nn.common_types": "nn.common_types", "overrides": "private.overrides",
     "_jit_internal": "private.jit_internal", "_prims_common": "private.prims_common",
     "utils.model_zoo": "private.model_zoo", "distributed.distributed_c10d": "private.distributed_c10d",
+    "distributed.constants": "private.distributed_c10d", "_subclasses.fake_tensor": "tracing.fake_tensors", "_subclasses": "tracing.fake_tensors",
+    "fx.experimental": "tracing.proxy_tensor", "fx.experimental.proxy_tensor": "tracing.proxy_tensor",
     "_dynamo": "private.dynamo", "_dynamo.eval_frame": "private.dynamo", "_inductor": "private.inductor",
     "distributed.algorithms._checkpoint": "private.checkpoint_wrapper",
     "distributed.algorithms._checkpoint.checkpoint_wrapper": "private.checkpoint_wrapper",
-    "distributed.tensor.placement_types": "private.placement_types",
+    "distributed.tensor.placement_types": "private.placement_types", "distributed.tensor._utils": "distributed.tensor_layout",
+    "distributed._composable": "distributed.composable_fsdp", "distributed._composable.fsdp": "distributed.composable_fsdp",
+    "distributed._functional_collectives": "distributed.functional_collectives",
+    "distributed.checkpoint.hf_storage": "distributed.absent_storage",
+    "_dynamo._trace_wrapped_higher_order_op": "index_by_tensors",
 }  # fmt: skip
 FILES = {path: f"torch_compat.modules.{file}" for path, file in FILES.items()} | ELSEWHERE
 # Names that a module has beside its own: {path: {file of modules/, or behind a point module of the package: names}}, name=other where another name
 # stands there. Nothing of it is imported before somebody asks for the name.
 _ADDED: dict[str, dict[str, str]] = {
-    "": {"amp": "autocast GradScaler", "compiler": "compile"},
+    "": {
+        "amp": "autocast GradScaler",
+        "compiler": "compile",
+        "files.file_reader": "PyTorchFileReader",
+        "futures": "Future",
+        "internals": "Type",
+        "jit": "ScriptModule",
+        ".tensor.public_api.layout": "sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged _mkldnn",
+        "front.checks":
+            "_assert _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with _check_type "
+            "_check_value _check_with",
+        "front.undocumented_ops":
+            "_shape_as_tensor _standard_gamma _sample_dirichlet _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cast_Byte _cast_Char "
+            "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short",
+        ".cuda.streams.stream": "Event Stream",
+        ".ground.absent_dtypes":
+            "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 "
+            "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7",
+    },
+    "_C": {
+        "front.compiled_names":
+            "_are_functorch_transforms_active _get_default_device _get_accelerator _get_privateuse1_backend_name _jit_can_fuse_on_cpu _jit_can_fuse_on_gpu",
+    },
     "autograd": {"autograd.old_functions": "NestedIOFunction"},
     "autograd.function": {"autograd.old_functions": "InplaceFunction NestedIOFunction"},
     "autograd.profiler": {
@@ -42,9 +75,19 @@ _ADDED: dict[str, dict[str, str]] = {
     "cpu.amp": {"amp": "autocast=cpu_autocast GradScaler=CpuGradScaler"},
     "cuda.memory": {".debug.memory_history": "_record_memory_history _snapshot _dump_snapshot"},
     "cuda.amp": {"amp": "autocast=cuda_autocast GradScaler=CudaGradScaler custom_fwd custom_bwd"},
-    "distributed": {"private.distributed_c10d": "Backend supports_complex"},
+    "distributed": {"private.distributed_c10d": "Backend supports_complex _rank_not_in_group"},
     "distributed.elastic.multiprocessing.errors": {"elastic_errors": "record"},
-    "distributed.tensor": {"private.placement_types": "Shard DTensor"},
+    "distributions.kl": {".distributions.multivariate.matrix_products": "_batch_mahalanobis=mahalanobis"},
+    "distributions.lowrank_multivariate_normal": {
+        ".distributions.multivariate.matrix_products": "_batch_mahalanobis=mahalanobis _batch_mv=matrix_vector",
+    },
+    "distributions.multivariate_normal": {
+        ".distributions.multivariate.matrix_products":
+            "_batch_mahalanobis=mahalanobis _batch_mv=matrix_vector _precision_to_scale_tril=factor_of_inverse",
+        ".distributions.parameters": "_standard_normal=draw_standard_normal", ".distributions.lazy": "lazy_property",
+    },
+    "distributions.transforms": {".distributions.transforms.pointwise": "_clipped_sigmoid=clipped_sigmoid"},
+    "distributed.tensor": {"private.placement_types": "Shard DTensor Placement Replicate Partial"},
     "distributions.utils": {
         ".distributions.lazy": "lazy_property",
         ".distributions.parameters":
@@ -92,7 +135,7 @@ _ADDED: dict[str, dict[str, str]] = {
     "nn.parallel.scatter_gather": {".nn.parallel": "scatter_kwargs"},
     "serialization": {
         "private.serialization":
-            "FILE_LIKE MAP_LOCATION SourceChangeWarning get_default_mmap_options set_default_mmap_options skip_data validate_cuda_device",
+            "DEFAULT_PROTOCOL FILE_LIKE MAP_LOCATION SourceChangeWarning get_default_mmap_options set_default_mmap_options skip_data validate_cuda_device",
         ".io.device_mapping": "default_restore_location location_tag register_package",
         ".io.safe_globals": "add_safe_globals clear_safe_globals get_safe_globals safe_globals",
         ".io.torch_format.allowed_names": "get_unsafe_globals_in_checkpoint",
@@ -100,9 +143,11 @@ _ADDED: dict[str, dict[str, str]] = {
         ".io.torch_format.writing": "get_crc32_options set_crc32_options",
     },
     "utils": {".nn.moving": "swap_tensors"},
+    "utils.data.dataloader": {".data.iterators":
+        "_BaseDataLoaderIter=LoaderIterator _SingleProcessDataLoaderIter=SingleProcessIterator _MultiProcessingDataLoaderIter=MultiProcessIterator "
+        "_DatasetKind=DatasetKind"},
     "utils.dlpack": {"internals": "to_dlpack"},
     "utils.cpp_extension": {"internals": "CUDA_HOME ROCM_HOME=CUDA_HOME"},
-    "xpu": {"devices.absent": "is_available device_count"},
 }  # fmt: skip
 ADDED: dict[str, dict[str, str]] = {  # {path: {name: file, and behind a colon the name in it}}
     path: {
@@ -114,6 +159,7 @@ ADDED: dict[str, dict[str, str]] = {  # {path: {name: file, and behind a colon t
 }
 # What the modules of a family import from elsewhere: {family: {name: module of ours, and behind a colon the name in it}}.
 IMPORTED: dict[str, dict[str, str]] = {
+    "": {"torch": ""},
     "nn.modules": {
         "torch": "", "F": "nn.functional", "init": "nn.init", "Module": "nn:Module", "ModuleList": "nn:ModuleList", "Sequential": "nn:Sequential",
         "Parameter": "nn:Parameter", "Buffer": "nn:Buffer", "Tensor": "tensor.core:Tensor", "Size": "tensor.size:Size", "Linear": "nn:Linear",
@@ -126,6 +172,8 @@ IMPORTED: dict[str, dict[str, str]] = {
     },
     "nn.parallel": {"torch": "", "Module": "nn:Module"},
     "nn.utils": {"torch": "", "Tensor": "tensor.core:Tensor", "Module": "nn:Module", "parametrize": "nn.utils.parametrize"},
+    "sparse": {"torch": "", "Tensor": "tensor.core:Tensor"},
+    "nested": {"torch": "", "Tensor": "tensor.core:Tensor"},
     "optim": {"torch": "", "Tensor": "tensor.core:Tensor", "Optimizer": "optim:Optimizer"},
     "autograd": {"torch": ""},
     "distributions": {

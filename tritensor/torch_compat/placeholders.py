@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor.torch_compat.hints import hint_for
+from tritensor.torch_compat.recorded_names import Name
+
 _PLANNED = "save and load take a state and a folder, and plan by themselves"
 _LAUNCHED = "ranks are started by python -m tritensor.launch"
 
@@ -22,20 +25,46 @@ NAMES_ONLY = {
     "distributed.tensor.parallel": "layers are not cut over processes; fully_shard and DistributedDataParallel are",
     "fx": "nothing is traced; a module's forward is plain Python",
     "jit": "nothing is compiled; run the function or the module itself",
+    "nested": hint_for("nested", ""),
+    "sparse": hint_for("sparse", ""),
+    "sparse.semi_structured": hint_for("sparse", ""),
     "utils.cpp_extension": "nothing is built against PyTorch's C++; write the op in Triton, or use the program's plain form of it",
+}
+# The same of single names, {path: {name: (kind, why)}}: what makes tensors of layouts that are not here; classes for isinstance and annotations.
+_SPARSE_MAKERS = [f"sparse_{layout}_tensor" for layout in ("coo", "csr", "csc", "bsr", "bsc", "compressed")]
+_SPARSE_TYPES = ["BFloat16", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"]
+_NOT_TRACED = "nothing is traced, a size is a number"
+SINGLE_NAMES = {
+    "": {
+        **dict.fromkeys(_SPARSE_MAKERS, ("function", NAMES_ONLY["sparse"])),
+        **dict.fromkeys(("SymInt", "SymFloat", "SymBool"), ("class", _NOT_TRACED)),
+        **dict.fromkeys(("TensorType", "DeviceObjType"), ("class", "a type of PyTorch's compiler; nothing is compiled")),
+    },
+    "sparse": {
+        **dict.fromkeys([f"{kind}Tensor" for kind in _SPARSE_TYPES], ("class", NAMES_ONLY["sparse"])),
+        "spdiags": ("function", NAMES_ONLY["sparse"]),
+    },
 }
 
 
-def make_placeholder(path: str, name: str, kind: str) -> Any:
+def find_placeholder(path: str, name: str, noted: Name | None) -> Any:
+    """A function or a class of the name that raises NotImplementedError when it is called, where the name is to stand for what is not here; else None."""
+    if noted is not None and path in NAMES_ONLY and noted.kind != "value":  # a value that is made up would be believed
+        return make_placeholder(path, name, noted.kind, NAMES_ONLY[path])
+    single = SINGLE_NAMES.get(path, {}).get(name)
+    return single and make_placeholder(path, name, *single)
+
+
+def make_placeholder(path: str, name: str, kind: str, why: str) -> Any:
     """A function or a class of the name that raises NotImplementedError when it is called."""
-    said = f"{path}.{name}: not in tritensor: {NAMES_ONLY[path]}"
+    said = f"{path}.{name}".strip(".") + f": not in tritensor: {why}"
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(said)
 
     if kind == "class":
         # A class: scripts subclass it, and ask isinstance.
-        return type(name, (), {"__new__": refuse, "__doc__": said, "__module__": f"tritensor.{path}"})
+        return type(name, (), {"__new__": refuse, "__doc__": said, "__module__": f"tritensor.{path}".strip(".")})
     refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__, refuse.__module__ = said, f"tritensor.{path}"
+    refuse.__doc__, refuse.__module__ = said, f"tritensor.{path}".strip(".")
     return refuse

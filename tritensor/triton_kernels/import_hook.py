@@ -11,6 +11,7 @@ from typing import Any
 
 
 def _after_triton() -> None:
+    from tritensor.cuda.jit import unread
     from tritensor.triton_kernels import autotuning, driver, interpreted, subscript, testing
 
     subscript.install()
@@ -19,6 +20,7 @@ def _after_triton() -> None:
     driver.install()
     if "triton.runtime.interpreter" in sys.modules:
         interpreted.install()
+    unread.read_all()
 
 
 def _after_interpreter() -> None:

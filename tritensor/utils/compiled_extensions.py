@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 # By a part of the file's path: what a user of that library wants instead.
 _INSTEAD = {
-    "torchaudio": "nnAudio, or stft and tritensor's own audio transforms where they are",
+    "torchaudio": "tritensor.audio, which has torchaudio's functional and transforms, and WAV files; uninstall torchaudio, and `import torchaudio` gives it",
     "torchtext": "a vocabulary is a dictionary, a batch nn.utils.rnn.pad_sequence; tokenizers has the splitting",
     "torchvision": "tritensor.vision, which `tritensor stand-in install` puts in torchvision's place",
     "xformers": "nn.functional.scaled_dot_product_attention",

@@ -260,7 +260,7 @@ def _runs_kernel(
     tl.store(to, acc.to(target.dtype.element_ty), mask=mask)
 
 
-_SUM = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float64, "float64": tl.float64, "uint64": tl.uint64}
+_SUM = {"float16": "float32", "bfloat16": "float32", "float32": "float64", "float64": "float64", "uint64": "uint64"}
 
 
 def put_rows(target: CudaArray, keys: CudaArray, source: CudaArray, *, add: bool) -> None:
@@ -279,5 +279,5 @@ def put_rows(target: CudaArray, keys: CudaArray, source: CudaArray, *, add: bool
     name = dtypes.of(target.dtype).name
     launch(
         _runs_kernel, (triton.cdiv(n, block_rows) * triton.cdiv(columns, block_columns),), target, sorted_keys, order, source, n, rows, width, columns,
-        ADD=add, SUM=_SUM.get(name, tl.int64), BM=block_rows, BN=block_columns,
+        ADD=add, SUM=getattr(tl, _SUM.get(name, "int64")), BM=block_rows, BN=block_columns,
     )  # fmt: skip

@@ -16,7 +16,7 @@ import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
 from tests.threads.together import together
-from tritensor.cuda.compiler import deferred_jit
+from tritensor.cuda.jit import deferred as deferred_jit
 from tritensor.cuda.launch import launch
 from tritensor.cuda.runtime import active
 from tritensor.ground.device import device

@@ -129,13 +129,13 @@ def _rebuilt(value: Any, one: Callable[[Any], Any]) -> Any:
 
 
 def named(path: str) -> Any:
-    """What tritensor has under a dotted name, or None."""
+    """What tritensor has under a dotted name, or None, as well where a placeholder stands that raises when it is called."""
     found: Any = tt
     for part in path.split("."):
         found = getattr(found, part, None)
         if found is None:
             return None
-    return found
+    return None if ": not in tritensor: " in str(getattr(found, "__doc__", "")) else found
 
 
 def _set_seed(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -82,7 +82,7 @@ class Plan:
     @cached_property
     def plain(self) -> frozenset[str]:
         """Parameters that the kernel's author declared do_not_specialize: integers whose divisibility decides nothing."""
-        getattr(self._kernel, "constructed", None)  # see deferred_jit.py: another thread may be at it
+        getattr(self._kernel, "constructed", None)  # see jit/deferred.py: another thread may be at it
         return frozenset({p.name for p in getattr(self._kernel, "params", ()) if p.do_not_specialize or p.do_not_specialize_on_alignment})
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from tritensor.data.batch_reader import count_samples
 from tritensor.data.collate import pin_tensors
+from tritensor.data.iterators import MultiProcessIterator
 from tritensor.data.loader_options import PREFETCH
 from tritensor.data.workers.dataset_pickle import CannotBeSent, DatasetPickle
 from tritensor.data.workers.pin_thread import PinnedIterator
@@ -21,7 +22,7 @@ from tritensor.ground.errors import ForkedWorkersWarning
 Task = tuple[Any, Any]  # (indices, or None for the next batch of a stream; a context manager to read them in, or None)
 
 
-class WorkerIterator:
+class WorkerIterator(MultiProcessIterator):
     """The batches of an epoch. Tasks go to the workers in turn, so that which worker makes a batch is set by its number; `in_order=False` gives
     them to whoever has least to do, and hands batches over as they come."""
 

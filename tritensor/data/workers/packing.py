@@ -91,6 +91,8 @@ class _Packer(ForkingPickler):
                 f"DataLoader: {named} on {device_of(array)}; workers hand over memory of the CPU: move the batch to the GPU in the training loop "
                 "(pin_memory=True lets that copy run beside the computation)"
             )
+        if tensor.is_meta:
+            return Tensor.__reduce_ex__(tensor, 4)
         memory, array = self._find_memory(array) if array.size else (None, array)
         offset = array.ctypes.data - memory.ctypes.data if memory is not None else 0
         plan = (dtype_of(array.dtype).name, array.shape, array.strides, offset)

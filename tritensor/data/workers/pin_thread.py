@@ -9,11 +9,13 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tritensor.data.iterators import MultiProcessIterator
+
 _QUEUE_LENGTH = 2  # pinned batches that wait
 _BATCH, _ERROR, _END = "batch", "error", "end"
 
 
-class PinnedIterator:
+class PinnedIterator(MultiProcessIterator):
     """The batches of an iterator, pinned; an error of it, or of pinning, is raised in the batch's place."""
 
     def __init__(self, source: Any, pin: Callable[[Any], Any]) -> None:

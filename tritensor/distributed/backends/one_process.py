@@ -12,6 +12,7 @@ from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.ground.device import cpu
 from tritensor.ground.errors import ArgumentError
 from tritensor.ops.array import Array, CudaArray, empty_like
+from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import registry
 
 
@@ -20,7 +21,7 @@ def copy_into(out: Array, array: Array) -> None:
     # A kernel on the current stream: numpy does not reach a GPU's memory.
     if isinstance(out, CudaArray):
         registry["copy"].forward(array, out=out)  # type: ignore[misc]
-    else:
+    elif type(out) is not MetaArray:
         np.copyto(out, array)  # type: ignore[arg-type]
 
 

@@ -12,6 +12,7 @@ from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.work import Future, Work
 from tritensor.ground.strides import is_dense
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
+from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import registry
 from tritensor.tensor.core import Tensor
 
@@ -94,6 +95,8 @@ def get_address(array: Array) -> int:
 
 def fill_zeros(out: Array) -> None:
     """out = 0."""
+    if type(out) is MetaArray:
+        return
     if isinstance(out, CudaArray):
         copy_into(out, registry["full"].forward(shape=out.shape, value=0, dtype=out.dtype, device=out.device))  # type: ignore[misc]
     else:

@@ -14,6 +14,7 @@ from tritensor.distributed.backends.one_process import OneProcess
 from tritensor.distributed.data_parallel.agreement import broadcast_all
 from tritensor.distributed.fsdp.clipping import clip_grad_norm_
 from tritensor.distributed.fsdp.group import ParameterGroup, Ranks
+from tritensor.distributed.fsdp.materializing import materialize
 from tritensor.distributed.fsdp.module import find_sharded
 from tritensor.distributed.fsdp.policies import MixedPrecisionPolicy
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
@@ -116,6 +117,8 @@ class FullyShardedDataParallel(Wrapper):
         sync_module_states: begin with process 0's parameters and buffers.
         mixed_precision: types to compute and to reduce in.
         ignored_modules, ignored_states: what stays as it is.
+        param_init_fn: called on each module that is not wrapped yet, where some parameter is on device meta, to give it memory and values; without it
+            each is given memory, on device_id, and its reset_parameters() is called.
         device_id: where the module is moved first; a number is that of a GPU.
 
     Raises:
@@ -135,21 +138,19 @@ class FullyShardedDataParallel(Wrapper):
         super().__init__()
         if getattr(cpu_offload, "offload_params", cpu_offload):
             raise NotImplementedError("FullyShardedDataParallel: cpu_offload is not in tritensor; leave it out")
-        if param_init_fn is not None:
-            raise NotImplementedError(
-                "FullyShardedDataParallel: param_init_fn is for modules on device meta, which is not in tritensor; leave it out"
-            )
         strategy = ShardingStrategy.FULL_SHARD if sharding_strategy is None else sharding_strategy
         world = _find_world(process_group, device_mesh)
         ranks = _make_ranks(strategy, world, device_mesh)
-        if device_id is not None:
-            module.to(f"cuda:{device_id}" if isinstance(device_id, int) else device_id)
+        where = f"cuda:{device_id}" if isinstance(device_id, int) else device_id
+        skipped, states = set(ignored_modules or ()), list(ignored_states or ())
+        skipped |= {m for m in states if isinstance(m, Module)}
+        materialize(module, param_init_fn, skipped, where)
+        if where is not None:
+            module.to(where)
         if sync_module_states and ranks.size > 1:
             for group in (ranks.shard, ranks.replicas):
                 if group is not None:
                     broadcast_all([*(p for p in module.parameters() if not isinstance(p, Sharded)), *module.buffers()], group)
-        skipped, states = set(ignored_modules or ()), list(ignored_states or ())
-        skipped |= {m for m in states if isinstance(m, Module)}
         ignored = {p for p in states if isinstance(p, Parameter)} | {p for m in skipped for p in m.parameters()}
         settings = {
             "process_group": process_group, "sharding_strategy": strategy, "mixed_precision": mixed_precision, "device_mesh": device_mesh,

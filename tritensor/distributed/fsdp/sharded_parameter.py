@@ -36,6 +36,12 @@ class Shard(NamedTuple):
         """False."""
         return False
 
+    @staticmethod
+    def local_shard_size_and_offset(curr_local_size: int, num_chunks: int, rank: int) -> tuple[int, int]:
+        """(size, first index) of a process's part of a dimension."""
+        start, size = find_rows(curr_local_size, num_chunks, rank)
+        return size, start
+
 
 def find_rows(rows: int, size: int, rank: int) -> tuple[int, int]:
     """(first row, number of rows) of a process: parts of ceil(rows / size), as chunk cuts them; the last processes may have none."""

@@ -82,13 +82,18 @@ def keep_off_ends(y: Tensor) -> Tensor:
     return y.clamp(min=most.tiny, max=1.0 - most.eps)
 
 
+def clipped_sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)), a rounding away from 0 and 1."""
+    return keep_off_ends(x.sigmoid())
+
+
 class SigmoidTransform(_IncreasingTransform):
     """y = 1 / (1 + exp(-x)), a rounding away from 0 and 1."""
 
     domain, codomain = constraints.real, constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        return keep_off_ends(x.sigmoid())
+        return clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         y = keep_off_ends(y)

@@ -18,7 +18,7 @@ from tritensor.io.torch_format.archive import Archive
 from tritensor.io.torch_format.pickle_errors import DamagedPickle, describe
 from tritensor.nn.parameter import Parameter
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.layout import strided
+from tritensor.tensor.public_api.layout import LAYOUTS
 from tritensor.tensor.size import Size
 
 _FACTORIES = (dict, list, tuple, set, frozenset, int, float, str, bool, complex, Counter, OrderedDict)
@@ -119,9 +119,10 @@ def _make_device(vm: Any, name: Any, index: Any = None) -> device:
 
 
 def _get_layout(vm: Any, name: Any) -> Any:
-    if type(name) is not str or name != "torch.strided":
-        raise DamagedPickle(f"layout {describe(name)}, which tensors here have not; they are torch.strided")
-    return strided
+    known = LAYOUTS.get(name.removeprefix("torch.")) if type(name) is str else None
+    if known is None:
+        raise DamagedPickle(f"layout {describe(name)}, which PyTorch has not; tensors here are torch.strided")
+    return known
 
 
 def _refuse_call(what: str) -> Callable[..., Any]:
@@ -159,6 +160,7 @@ def name_tables() -> tuple[dict[str, Any], dict[int, Callable[..., Any]]]:
     made["torch.tensor._rebuild_from_type_v2"] = made["torch._tensor._rebuild_from_type_v2"]  # as PyTorch 1.7 had it
     for name, function in {
         "_rebuild_tensor": tensors.rebuild_tensor,
+        "_rebuild_meta_tensor_no_storage": tensors.rebuild_meta_tensor,
         "_rebuild_tensor_v2": tensors.rebuild_tensor_v2,
         "_rebuild_tensor_v3": tensors.rebuild_tensor_v3,
         "_rebuild_parameter": tensors.rebuild_parameter,

@@ -97,7 +97,7 @@ class Pickler(PlainPickler):  # type: ignore[misc]
         while finder.attributes:
             finder.dump(finder.attributes.pop())
         self.whole = finder.storages
-        self.windows = assign_windows([*finder.tensors.values(), *finder.storages.values()])
+        self.windows = assign_windows([t for t in (*finder.tensors.values(), *finder.storages.values()) if not t.is_meta])
         self.storages: list[Storage] = []
         self.storage_id = storage_id
         self.kept_alive: list[Any] = []  # tensors that a __reduce__ made while pickling: their ids stay their own
@@ -145,7 +145,14 @@ class Pickler(PlainPickler):  # type: ignore[misc]
         return _intern_name("torch._tensor", "_rebuild_from_type_v2"), (function, Tensor if kind is Buffer else kind, args, state)
 
     def _rebuild_call(self, t: Tensor, requires_grad: bool) -> tuple[Name, tuple[Any, ...]]:
-        """(function, arguments) that rebuild a plain tensor from its window."""
+        """(function, arguments) that rebuild a plain tensor from its window; one without memory of its layout alone, as PyTorch's."""
+        if t.is_meta:
+            return _intern_name("torch._utils", "_rebuild_meta_tensor_no_storage"), (
+                t.dtype,
+                tuple(t.shape),
+                t.stride(),
+                bool(requires_grad),
+            )
         window = self.windows.get(id(t))
         if window is None:
             self.kept_alive.append(t)
@@ -202,7 +209,7 @@ class Pickler(PlainPickler):  # type: ignore[misc]
         self.save_reduce(_intern_name("torch", "Size"), (tuple(obj),), obj=obj)
 
     def _save_layout(self, obj: Any) -> None:
-        self.save_reduce(_intern_name("torch.serialization", "_get_layout"), ("torch.strided",), obj=obj)
+        self.save_reduce(_intern_name("torch.serialization", "_get_layout"), (f"torch.{obj.name}",), obj=obj)
 
     dispatch[Name] = _save_name
     dispatch[type] = _save_type

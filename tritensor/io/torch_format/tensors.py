@@ -11,10 +11,12 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import GradError
+from tritensor.ground.strides import memory_extent
 from tritensor.io.torch_format.pickle_errors import DamagedPickle, describe, reject
 from tritensor.io.torch_format.pickle_vm import set_attributes
 from tritensor.nn.parameter import Buffer, Parameter
-from tritensor.ops.array import as_strided, from_host, to_host
+from tritensor.ops.array import CudaArray, as_strided, from_host, to_host
+from tritensor.ops.strided_array import MetaArray, MetaStorage
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, make_storage
 from tritensor.tensor.host_values import new_instance
@@ -121,7 +123,7 @@ def _recompute_later(vm: Any, t: Tensor, compute: Callable[[], np.ndarray]) -> N
         values = np.ascontiguousarray(compute())
         if isinstance(t.array, np.ndarray):
             t.array[...] = values
-        elif values.size:
+        elif values.size and type(t.array) is CudaArray:
             t.array.storage.write(values, 0)
 
     vm.mapper.deferred.append(fill)
@@ -146,6 +148,18 @@ def rebuild_tensor_v3(
     if not isinstance(dtype, DType):
         reject(dtype, "a dtype")
     return _finish_tensor(vm, _view_storage(storage, offset, size, stride, dtype), requires_grad, hooks, metadata)
+
+
+def rebuild_meta_tensor(vm: Any, dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    """torch._utils._rebuild_meta_tensor_no_storage: a tensor without memory."""
+    if not isinstance(dtype, DType):
+        reject(dtype, "a dtype")
+    shape, strides = _as_sizes("size", size), _as_sizes("stride", stride)
+    if len(shape) != len(strides):
+        raise DamagedPickle(f"size {shape} and strides {strides} are no window")
+    last = memory_extent(shape, strides)[1] if 0 not in shape else -1
+    memory = MetaStorage((last + 1) * dtype.itemsize)
+    return _set_requires_grad(new_tensor(MetaArray(memory, shape, dtype.numpy, strides)), requires_grad)
 
 
 def _as_tensor(given: Any) -> Tensor:

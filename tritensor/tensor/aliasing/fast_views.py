@@ -189,7 +189,7 @@ def squeeze(x: Tensor, dim: Any = None) -> Tensor | None:
 
 
 def getitem(x: Tensor, index: Any) -> Tensor | None:
-    """x[index] for an int, a slice with a positive step, or a tuple of these; None where that is not plain."""
+    """x[index] for an int, a slice with a positive step, or a tuple of these, one Ellipsis among them; None where that is not plain."""
     array = x.array
     on_gpu = type(array) is CudaArray
     if type(array) is not np.ndarray and not on_gpu:
@@ -218,7 +218,12 @@ def getitem(x: Tensor, index: Any) -> Tensor | None:
                     counted = counted or list(index)
                     counted[d] = i + n
             elif type(i) is not slice or (i != _WHOLE_SLICE and not _is_plain_slice(i)):
-                return None
+                if i is not Ellipsis:
+                    return None
+                rest = index[d + 1 :]
+                if any([r is Ellipsis for r in rest]):  # `in` would compare index tensors by their elements
+                    return None
+                return getitem(x, (*index[:d], *(_WHOLE_SLICE,) * (len(shape) - len(index) + 1), *rest))
         made = windows.index(array, index) if on_gpu else array[(*index, ...)]
         return new_view(x, shape, made, "index_view", {"index": index if counted is None else tuple(counted)})
     if kind is slice and shape and _is_plain_slice(index):

@@ -18,12 +18,15 @@ from tritensor.ground.errors import DeviceError, DTypeError, GradError, ShapeErr
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, device_of, empty, same_memory
+from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import Op, Spec, ops, registry
 from tritensor.tensor.aliasing.overlaps import elements_agree, has_own_cells, refuse_overlap, write_changed
 from tritensor.tensor.aliasing.resizing import needs_own_memory, resize_memory
 from tritensor.tensor.aliasing.views import copy_into, is_write_recorded, leave_base, rebase_history, refuse_write
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.parsing.data import as_tensor
+
+_ELSEWHERE = (WrappedArray, MetaArray)  # arrays that are not memory to write to
 
 
 def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -> bool:
@@ -35,7 +38,7 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
     op = _direct_op(name, len(operands))
     a = target.array
     # Floats only: integers would need the checks of promotion that `overwrite` makes.
-    if op is None or type(a) is WrappedArray or is_write_recorded(target) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a):
+    if op is None or type(a) in _ELSEWHERE or is_write_recorded(target) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a):
         return False
     given: list[Any] = []
     whole = False
@@ -90,7 +93,7 @@ def _fill_directly(x: Tensor, value: Any, name: str) -> bool:
     """Write a number directly over floating contents that no graph remembers; False, having done nothing, where that cannot be."""
     a = x.array
     # bool and complex need the cast that `overwrite` makes.
-    if (type(value) is not float and type(value) is not int) or type(a) is WrappedArray:
+    if (type(value) is not float and type(value) is not int) or type(a) in _ELSEWHERE:
         return False
     if is_write_recorded(x) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a):
         return False

@@ -10,7 +10,8 @@ import numpy as np
 
 from tritensor.ground.errors import ShapeError
 from tritensor.ground.transforms import WrappedArray
-from tritensor.ops.array import Array, CudaArray, element_strides, same_memory
+from tritensor.ops.array import Array, element_strides, same_memory
+from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.views import copy_into
 from tritensor.tensor.core import Tensor, new_tensor
@@ -89,7 +90,7 @@ def _overlap_in_part(a: Array, b: Array) -> bool:
         strides = element_strides(x)
         if min(strides, default=0) < 0 or sum([(n - 1) * k for n, k in zip(x.shape, strides, strict=True)]) + 1 != x.size:
             return False
-        start = x.pointer if isinstance(x, CudaArray) else x.__array_interface__["data"][0]
+        start = x.pointer if isinstance(x, StridedArray) else x.__array_interface__["data"][0]
         spans.append((start, start + x.size * x.dtype.itemsize, strides))
     (begin, end, order), (first, last, other) = spans
     return begin < last and first < end and not (begin == first and end == last and order == other)
@@ -107,6 +108,8 @@ def elements_agree(x: Tensor, name: str, given: Any, one_value: bool) -> bool:
 
 def write_changed(x: Tensor, value: Tensor) -> None:
     """Write what differs from x's contents over them, where elements that share a cell agree on what to write."""
+    if type(x.array) is MetaArray:
+        return
     target = new_tensor(x.array)
     changed = ops.logical_and(ops.ne(value, target), ops.logical_or(ops.eq(value, value), ops.eq(target, target)))  # NaN is NaN
     for index in _disjoint_parts(x.array.shape, element_strides(x.array)):

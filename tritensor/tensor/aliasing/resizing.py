@@ -10,7 +10,8 @@ import numpy as np
 
 from tritensor.ground.strides import contiguous_strides, memory_extent
 from tritensor.ground.transforms import WrappedArray
-from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, is_contiguous
+from tritensor.ops.array import Array, as_strided, device_of, element_strides, empty, is_contiguous
+from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import registry
 from tritensor.tensor.aliasing.views import copy_into, find_views, leave_base
 from tritensor.tensor.core import Tensor, ensure_extra
@@ -73,7 +74,7 @@ def find_address(a: Array) -> int:
     """Where an array's first element lies; of a wrapped one that of what it wraps."""
     if type(a) is WrappedArray:
         return find_address(a.value.array)
-    return a.data_ptr() if isinstance(a, CudaArray) else int(a.ctypes.data)
+    return a.pointer if isinstance(a, StridedArray) else int(a.ctypes.data)
 
 
 def _span(a: Array) -> tuple[int, int]:
@@ -86,7 +87,7 @@ def _span(a: Array) -> tuple[int, int]:
 
 
 def _lies_in(a: Any, memory: Array) -> bool:
-    if type(a) is not type(memory) or not a.size or (isinstance(a, CudaArray) and a.storage is not memory.storage):  # type: ignore[union-attr]
+    if type(a) is not type(memory) or not a.size or (isinstance(a, StridedArray) and a.storage is not memory.storage):  # type: ignore[union-attr]
         return False
     (low, high), (first, last) = _span(a), _span(memory)
     return first <= low and high <= last
@@ -118,8 +119,8 @@ def _move_tensors(root: Tensor, memory: Array, longer: Array) -> None:
 
 def _same_window(a: Any, memory: Array, longer: Array) -> Array:
     at = find_address(a) - find_address(memory)
-    if isinstance(longer, CudaArray):
-        return CudaArray(longer.storage, a.shape, a.dtype, a.strides, (at + longer.offset * longer.itemsize) // a.itemsize)
+    if isinstance(longer, StridedArray):
+        return type(longer)(longer.storage, a.shape, a.dtype, a.strides, (at + longer.offset * longer.itemsize) // a.itemsize)
     return np.ndarray(a.shape, a.dtype, longer.view(np.uint8), at, a.strides)  # type: ignore[call-overload, no-any-return]
 
 

@@ -19,6 +19,7 @@ from tritensor.ground.errors import GradError
 from tritensor.ground.strides import memory_extent, memory_order
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, same_memory
+from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops, registry
 from tritensor.tensor import rare_attributes as extras
 from tritensor.tensor.core import Tensor, ensure_extra, new_output, new_tensor
@@ -338,6 +339,8 @@ def copy_in_order(x: Tensor, order: tuple[int, ...]) -> Tensor:
 
 def copy_into(target: Array, source: Array) -> None:
     """Write source over target's window, both of one shape, dtype and device; they may overlap."""
+    if type(target) is MetaArray:
+        return
     if not isinstance(target, CudaArray):
         np.copyto(target, source)
         return
@@ -386,6 +389,9 @@ class ViewWrite(Node):
         if type(g) is WrappedArray:
             with unrecorded(self.level):
                 return tuple([None if x is None else x.array for x in self._of_layers(new_tensor(g), needs)])
+        if type(g) is MetaArray:
+            assert self.meta is not None
+            return tuple([empty(m[0], m[1], g.device) if need else None for m, need in zip(self.meta, needs, strict=True)])
         laid = self._like_base(g)
         # A view of the copy, so that zeroing it below clears the written part of the base's gradient.
         inner = take_path(self.path, laid)

@@ -11,6 +11,7 @@ from tritensor.ground.call_site import warn
 from tritensor.ground.errors import ArgumentError, DeviceError
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import from_host, to_host
+from tritensor.ops.strided_array import no_values
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.parsing.nonzero_count import nonzero_columns
@@ -134,8 +135,10 @@ def _to_entry(x: Tensor, i: Any, name: str) -> Any:
         found, kind = ops.ne(found, 0), "bool"
     # Batched by vmap it stands for several numbers: it stays a tensor.
     if not found.array.shape and kind != "bool" and not (type(found.array) is WrappedArray and found.array.batched):
+        if found.is_meta:
+            raise no_values(name, "a 0-d index is a position")
         return int(to_host(found.array))
-    if found.device != x.device:
+    if found.device != x.device and not (kind == "bool" and x.is_meta and found.is_cpu):  # a mask with values still says how many
         # PyTorch moves CPU indices to the GPU silently, never the other way.
         if found.array.size > 1 and isinstance(i, Tensor) and found.device.type != "cpu":
             raise DeviceError(f"{name}: x is on {x.device}, an index on {found.device}; move it with .to({str(x.device)!r})")
@@ -202,5 +205,8 @@ def _mask_to_indices(x: Tensor, mask: Tensor, shape: tuple[int, ...], d: int, na
     if given != shape[d : d + count]:
         raise IndexError(f"{name}: a mask of shape {given} for dims of sizes {shape[d : d + count]}; both must be the same")
     if not count:
+        if mask.is_meta:
+            raise no_values(name, "whether the mask is True decides the shape")
         return [new_tensor(from_host(np.zeros(int(to_host(mask.array)), np.int64), x.device))], 0
-    return list(nonzero_columns(mask)), count
+    places = nonzero_columns(mask)
+    return [i if i.device == x.device else i.to(x.device) for i in places], count

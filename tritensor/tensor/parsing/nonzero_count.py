@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from tritensor.ops.array import from_host
+from tritensor.ops.strided_array import no_values
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 
 
 def _nonzero_on_device(x: Tensor) -> Tensor:
     """(count, ndim) the coordinates of what is not 0 in a tensor on a device. Waits for it."""
+    if x.is_meta:
+        raise no_values("getitem", "how many elements are True, or not 0, is the size of the result")
     count = int(ops.sum(ops.ne(x, 0), dim=tuple(range(len(x.array.shape))), keepdim=False).item())
     return ops.nonzero_static(x, size=count, fill_value=-1)
 

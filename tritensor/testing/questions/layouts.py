@@ -10,7 +10,8 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.device import device
 from tritensor.ground.strides import ordered_strides
-from tritensor.ops.array import Array, CudaArray, contiguous_strides, element_strides, from_host
+from tritensor.ops.array import Array, contiguous_strides, element_strides, from_host
+from tritensor.ops.strided_array import StridedArray
 
 # as is; reversed axes in memory; the first axis innermost (for images: channels last); every second element of a poisoned buffer;
 # negative steps; stride 0 along the first axis
@@ -72,14 +73,14 @@ def lay_out(x: np.ndarray, on: device, length: int, strides: tuple[int, ...], of
     if on.type == "cpu":
         return Placed(window, buffer, buffer.view(np.uint8).copy())
     base = from_host(buffer, on)
-    assert isinstance(base, CudaArray)
+    assert isinstance(base, StridedArray)
     return Placed(base.as_strided(x.shape, strides, offset), base, buffer.view(np.uint8).copy())
 
 
 def find_gaps(p: Placed) -> np.ndarray:
     """Which bytes of a buffer belong to no element of its array."""
     gaps, x = np.ones(p.base.shape, np.bool_), p.array
-    start = x.offset - p.base.offset if isinstance(x, CudaArray) else (x.ctypes.data - p.base.ctypes.data) // x.itemsize  # type: ignore[union-attr]
+    start = x.offset - p.base.offset if isinstance(x, StridedArray) else (x.ctypes.data - p.base.ctypes.data) // x.itemsize  # type: ignore[union-attr]
     if x.size:
         np.lib.stride_tricks.as_strided(gaps[start:], x.shape, element_strides(x))[...] = False  # bools are one byte: elements are bytes
     return np.repeat(gaps, x.itemsize)

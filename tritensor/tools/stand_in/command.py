@@ -59,7 +59,12 @@ def install(names: Sequence[str]) -> list[str]:
             for made_folder in sorted(Path(made).iterdir()):
                 if not made_folder.name.startswith("."):
                     os.rename(made_folder, folder / made_folder.name)
-    return [f"{name} {packages.version_of(name)}: `import {name}` is tritensor in {folder}" for name in names]
+    done = [f"{name} {packages.version_of(name)}: `import {name}` is tritensor in {folder}" for name in names]
+    kept = folder / packages.folder_of_metadata(names[0]) / packages.CONSTRAINTS
+    return [
+        *done,
+        f"a library that asks for a newer torch would have pip replace it: install with `pip install -c {kept} ...`, which refuses that by name",
+    ]
 
 
 @contextlib.contextmanager

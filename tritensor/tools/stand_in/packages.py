@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from tritensor.torch_compat.door import STANDS_FOR, SUFFIX
 
 DISTRIBUTIONS = tuple(dict.fromkeys(a.distribution for a in STANDS_FOR.values()))
+CONSTRAINTS = "constraints.txt"  # for pip's -c: a library that asks for a newer torch is refused by name, and does not bring PyTorch in
 MARK = "tritensor stand-in"  # in every file that is written, so that nobody else's is taken for one
 
 _PACKAGE = '''"""{package}, answered by tritensor: a file of the {mark}, which `pip uninstall {distribution}` removes."""
@@ -70,6 +71,7 @@ def files_of(distribution: str) -> dict[str, str]:
     files[f"{info}/INSTALLER"] = "tritensor\n"
     files[f"{info}/REQUESTED"] = ""
     files[f"{info}/top_level.txt"] = "".join(f"{p}\n" for p in packages)
+    files[f"{info}/{CONSTRAINTS}"] = "".join(f"{d}=={version_of(d)}\n" for d in DISTRIBUTIONS)
     record = PurePosixPath(info, "RECORD").as_posix()
     files[record] = "".join(f"{path},{_hash(text)},{len(text.encode())}\n" for path, text in files.items()) + f"{record},,\n"
     return files

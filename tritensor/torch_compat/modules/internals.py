@@ -10,13 +10,22 @@ from tritensor.ground.device import device as device
 from tritensor.ground.errors import LinAlgError as _LinAlgError  # noqa: F401
 from tritensor.ground.errors import OutOfMemoryError as _OutOfMemoryError  # noqa: F401
 from tritensor.random import Generator as Generator
+from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import to_dlpack as to_dlpack
 from tritensor.tensor.overriding.protocol import ALL_DISABLED, setting
 from tritensor.tensor.overriding.protocol import DisableTorchFunction as DisableTorchFunction
 from tritensor.tensor.overriding.protocol import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from tritensor.tensor.overriding.protocol import disabled_torch_function as _disabled_torch_function_impl  # noqa: F401
 
+_TensorMeta = type(Tensor)  # the class of the class Tensor, in annotations of what is one
 CUDA_HOME = None  # torch.utils.cpp_extension: where nvcc stands; nothing is built here
+
+
+class Type:
+    """The class of the types that PyTorch's compiler has: programs name it in annotations, most in place of typing's. There are none here."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Type:
+        raise TypeError("Type: nothing is compiled, so there are no types to make; in annotations of classes write typing.Type")
 
 
 def wrap(fn_or_name: Any) -> Any:

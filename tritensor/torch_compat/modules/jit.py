@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from tritensor.ground.errors import TracerWarning as TracerWarning
+from tritensor.ground.process.future import Future as Future
 from tritensor.nn.compilation import warn_nothing_compiled
 from tritensor.nn.module import Module
 
@@ -97,35 +98,14 @@ class Attribute(typing.NamedTuple):
     type: Any
 
 
-class Future:
-    """The result of `fork`, which is there at once."""
-
-    def __init__(self, *, devices: Any = None) -> None:
-        self._value: Any = None
-
-    def set_result(self, result: Any) -> None:
-        """Give it its value."""
-        self._value = result
-
-    def wait(self) -> Any:
-        """The value."""
-        return self._value
-
-    value = wait
-
-    def done(self) -> bool:
-        """True."""
-        return True
-
-
-def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
     """Call a function, now; `wait` gives its result."""
-    made = Future()
+    made: Future[Any] = Future()
     made.set_result(func(*args, **kwargs))  # at once and in this thread: an error rises here, not in wait()
     return made
 
 
-def wait(future: Future) -> Any:
+def wait(future: Future[Any]) -> Any:
     """The result of a forked call."""
     return future.wait()
 

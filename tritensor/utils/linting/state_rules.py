@@ -77,7 +77,7 @@ def check_values(model: Module) -> Iterator[Slip]:
     params = [(name, p) for name, p in model.named_parameters() if not is_lazy(p)]
     zero_before = ""
     for name, p in params:
-        if not p.numel() or not (p.is_floating_point() or p.is_complex()):
+        if not p.numel() or p.is_meta or not (p.is_floating_point() or p.is_complex()):
             continue
         found = p.detach()
         first = found.reshape(-1)[0]

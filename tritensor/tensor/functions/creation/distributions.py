@@ -16,7 +16,7 @@ import numpy as np
 from tritensor.autograd.modes import no_grad
 from tritensor.ground.device import device
 from tritensor.ground.errors import ArgumentError, DTypeError
-from tritensor.ops.array import from_host, to_host
+from tritensor.ops.array import empty, empty_like, from_host, to_host
 from tritensor.ops.table import broadcast, ops
 from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite
@@ -160,6 +160,8 @@ def poisson(x: Tensor, generator: Generator | None = None) -> Tensor:
     Raises DTypeError for what is not floating, ValueError for a rate below 0.
     """
     _require_float("poisson", "input", x)
+    if x.is_meta:
+        return Drawn.apply(new_tensor(empty_like(x.array)), x)
     rate = to_host(x.array).astype(np.float64).reshape(-1)
     # not >=, so that NaN is refused too.
     if not (rate >= 0).all():
@@ -181,6 +183,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     if prob.dtype is not count.dtype:
         raise DTypeError(f"binomial: count is {count.dtype.name}, prob {prob.dtype.name}; cast one so that both are the same")
     shape = broadcast("binomial", tuple(count.array.shape), tuple(prob.array.shape), labels=("count", "prob"))
+    if count.is_meta:
+        return Drawn.apply(new_tensor(empty(shape, count.array.dtype, count.device)), count, prob)
     n, p = (np.broadcast_to(to_host(y.array).astype(np.float64), shape).reshape(-1) for y in (count, prob))
     if not ((n >= 0).all() and ((p >= 0) & (p <= 1)).all()):
         raise ArgumentError("binomial: counts must be 0 or more, probabilities between 0 and 1")

@@ -12,6 +12,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.transforms import running, transform
+from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops
 from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite
@@ -31,7 +32,7 @@ def _keeps_all(p: float, train: bool, name: str) -> bool:
 
 def _drop(x: Tensor, p: float, generator: Generator | None = None) -> Tensor:
     """x with elements dropped, by the next numbers of a generator; inside vmap each example may have its own."""
-    seed, offset = next_position(generators.blocks_used(x.array.size, 32), generator)
+    seed, offset = (0, 0) if type(x.array) is MetaArray else next_position(generators.blocks_used(x.array.size, 32), generator)
     return ops.dropout(transform.current.spread(x) if running.levels else x, p=float(p), seed=seed, offset=offset)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from tritensor.autograd.function import Function
 from tritensor.ground.errors import ArgumentError, DTypeError, GradError
 from tritensor.ground.transforms import VMAP, WrappedArray, running, transform
-from tritensor.ops.array import from_host, to_host
+from tritensor.ops.array import empty_like, from_host, to_host
 from tritensor.ops.table import ops
 from tritensor.random import Generator
 from tritensor.tensor.core import Tensor, new_tensor
@@ -116,12 +116,16 @@ class SampledDirichlet(_DrawFunction):
 @checked
 def draw_gammas(alpha: Tensor, generator: Generator | None) -> Tensor:
     """Gamma numbers that know nothing of where they came from."""
+    if alpha.is_meta:
+        return new_tensor(empty_like(alpha.array))
     return _tensor_like(np.exp(_draw_logs("standard_gamma", alpha, generator)), alpha)
 
 
 @checked
 def draw_dirichlets(alpha: Tensor, generator: Generator | None) -> Tensor:
     """Dirichlet vectors that know nothing of where they came from."""
+    if alpha.is_meta:
+        return new_tensor(empty_like(alpha.array))
     logs = _draw_logs("sample_dirichlet", alpha, generator)
     # Ratios of gammas through logarithms: small concentrations underflow otherwise.
     parts = np.exp(logs - logs.max(-1, keepdims=True, initial=-np.inf))

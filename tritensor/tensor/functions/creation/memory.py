@@ -14,7 +14,7 @@ from tritensor.ground.device import as_device
 from tritensor.ground.errors import ArgumentError, MissingFileError, ShapeError
 from tritensor.ground.strides import contiguous_strides, memory_extent
 from tritensor.ops import array
-from tritensor.ops.array import CudaArray
+from tritensor.ops.strided_array import StridedArray
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
 from tritensor.tensor.functions.shaping.reshaping import parse_sizes
@@ -30,8 +30,8 @@ def _make_strided(name: str, size: Any, stride: Any, kind: np.dtype, on: Any, pi
         raise ShapeError(f"{name}: size {shape} and stride {steps} must be 0 or more")
     count = 0 if 0 in shape else int(memory_extent(shape, steps)[1]) + 1
     memory: Any = pinned.empty((count,), kind) if pin and on.type == "cpu" else array.empty((count,), kind, on)
-    # numpy's constructor takes bytes, CudaArray elements.
-    if isinstance(memory, CudaArray):
+    # numpy's constructor takes bytes, a StridedArray elements.
+    if isinstance(memory, StridedArray):
         return new_tensor(memory.as_strided(shape, steps, 0))
     return new_tensor(np.ndarray(shape, kind, memory, 0, tuple([s * kind.itemsize for s in steps])))
 

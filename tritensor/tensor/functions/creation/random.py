@@ -16,10 +16,10 @@ from tritensor.autograd.engine import is_followed
 from tritensor.autograd.function import Function
 from tritensor.autograd.modes import no_grad
 from tritensor.ground import dtypes
-from tritensor.ground.device import as_device, cpu, device
+from tritensor.ground.device import as_device, cpu, device, meta
 from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, ShapeError
 from tritensor.ground.transforms import running, transform
-from tritensor.ops.array import all_values, from_host, to_host
+from tritensor.ops.array import all_values, empty, from_host, to_host
 from tritensor.ops.table import broadcast, ops
 from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite, write_out
@@ -33,15 +33,19 @@ for _name in ("manual_seed", "initial_seed", "seed", "get_rng_state", "set_rng_s
     function(getattr(generators, _name), method=False)
 
 
-def next_position(blocks: int, generator: Generator | None) -> tuple[int, int]:
-    """(seed, offset) of the next so many blocks of a generator, the default one unless one is given."""
+def next_position(blocks: int, generator: Generator | None, on: device | None = None) -> tuple[int, int]:
+    """(seed, offset) of the next so many blocks of a generator, the default one unless one is given. For device meta nothing is drawn."""
+    if on is meta:
+        return 0, 0
     return (generators.default_generator if generator is None else generator).draw(blocks)
 
 
 def _draw_complex(draw: Any, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> np.ndarray:
     """Complex numbers whose parts are drawn one after the other."""
-    if on.type != "cpu":
+    if on.type == "cuda":
         raise DeviceError(f"rand: {dtypes.of(dtype).name} lives on the CPU only; draw it there, or its parts")
+    if on.type == "meta":
+        return empty(shape, dtype, on)  # type: ignore[no-any-return]
     parts: np.ndarray = draw((*shape, 2), dtypes.of(dtype).to_real().numpy, on, generator).array
     return parts.view(dtype).reshape(shape)
 
@@ -50,7 +54,7 @@ def draw_uniform(shape: tuple[int, ...], dtype: np.dtype, on: device, generator:
     """Numbers of [0, 1) from a generator's stream; of a complex type both parts."""
     if dtype.kind == "c":
         return new_tensor(_draw_complex(draw_uniform, shape, dtype, on, generator))
-    seed, offset = next_position(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
+    seed, offset = next_position(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator, on)
     return ops.rand(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
@@ -98,8 +102,10 @@ def _largest_below(b: float, dtype: np.dtype) -> float:
 def _draw_standard_normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
     if dtype.kind == "c":  # of variance 1 together
         parts = _draw_complex(_draw_standard_normal, shape, dtype, on, generator)
+        if on.type == "meta":
+            return new_tensor(parts)
         return new_tensor(parts * dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5)))
-    seed, offset = next_position(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
+    seed, offset = next_position(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator, on)
     return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
@@ -159,7 +165,7 @@ def _require_probability(name: str, p: Any) -> None:
     if isinstance(p, Tensor):
         _require_float(name, p.array.dtype)
         # Looking at values of a GPU would wait for all that is queued.
-        if p.is_cuda:
+        if not p.is_cpu:
             return
         values = all_values(p.array)
         if not ((values >= 0) & (values <= 1)).all():
@@ -171,7 +177,7 @@ def _require_probability(name: str, p: Any) -> None:
 def _require_deviation(name: str, std: Any) -> None:
     """Refuse a standard deviation below 0, or nan. Values on a GPU are not looked at."""
     if isinstance(std, Tensor):
-        if not std.is_cuda and not ((values := all_values(std.array)) >= 0).all():
+        if std.is_cpu and not ((values := all_values(std.array)) >= 0).all():
             raise ArgumentError(f"{name}: all elements of std must be 0 or more; the least is {values.min()}")
     elif not std >= 0:
         raise ArgumentError(f"{name}: std is {std}; it must be 0 or more")
@@ -201,7 +207,7 @@ def _require_range(name: str, low: int, high: int, dtype: np.dtype) -> None:
 
 
 def _draw_integers(low: int, high: int, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
-    seed, offset = next_position(generators.blocks_used(math.prod(shape), generators.integer_bits(high - low)), generator)
+    seed, offset = next_position(generators.blocks_used(math.prod(shape), generators.integer_bits(high - low)), generator, on)
     return ops.randint(low=low, high=high, shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
@@ -255,8 +261,8 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
     # A type that rounds two integers to one would give no permutation.
     if n - 1 > exact:
         raise ArgumentError(f"randperm: {dtypes.of(kind).name} cannot tell {n} integers apart; choose a wider dtype")
-    seed, offset = next_position(generators.blocks_used(max(n, 0), 64), generator)
-    return ops.randperm(n=n, seed=seed, offset=offset, dtype=kind, device=as_device(device))
+    seed, offset = next_position(generators.blocks_used(max(n, 0), 64), generator, on := as_device(device))
+    return ops.randperm(n=n, seed=seed, offset=offset, dtype=kind, device=on)
 
 
 @function(method=False, maker=True)
@@ -342,6 +348,9 @@ def multinomial(
         raise ArgumentError(
             f"multinomial: {num_samples} draws from {x.array.shape[-1]}; give 1 or more, with replacement=True for more than that"
         )
+    if x.is_meta:
+        drawn = new_tensor(empty((*x.array.shape[:-1], num_samples), np.dtype(np.int64), x.device))
+        return drawn if out is None else write_out(out, drawn, "multinomial")
     weights = to_host(x.array).astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
     sums = rows.sum(-1)

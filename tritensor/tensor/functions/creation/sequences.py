@@ -10,8 +10,9 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.call_site import warn
 from tritensor.ground.device import as_device
+from tritensor.ground.device import device as Device
 from tritensor.ground.errors import ArgumentError, NumberRangeError, ShapeError
-from tritensor.ops.array import from_host
+from tritensor.ops.array import empty, from_host
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
@@ -86,8 +87,10 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, 
     return ops.arange(start=low, end=low + (count - 0.5) * by, step=by, dtype=numpy_type(dtype), device=as_device(device))
 
 
-def _parse_ends(name: str, start: Any, end: Any, kind: np.dtype) -> tuple[Any, Any]:
-    """Both ends as numbers of a type: whole for integers, complex for complex ones."""
+def _parse_ends(name: str, start: Any, end: Any, kind: np.dtype, on: Device) -> tuple[Any, Any]:
+    """Both ends as numbers of a type: whole for integers, complex for complex ones. Of tensors without values, for a result without, 0."""
+    if on.type == "meta":
+        start, end = [0 if isinstance(v, Tensor) and v.is_meta and not v.array.shape else v for v in (start, end)]
     made = {"int": int, "uint": int, "bool": bool, "complex": complex}.get(dtypes.of(kind).kind, float)
     first, last = _to_number(name, "start", start), _to_number(name, "end", end)
     if isinstance(first + last, complex) and made is not complex:
@@ -118,14 +121,14 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     >>> tt.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    kind = _spacing_type(start, end, dtype)
-    first, last = _parse_ends("linspace", start, end, kind)
+    kind, on = _spacing_type(start, end, dtype), as_device(device)
+    first, last = _parse_ends("linspace", start, end, kind, on)
     if kind.kind in "iu":
         dtypes.as_element(kind, first, "linspace"), dtypes.as_element(kind, last, "linspace")
     real = not isinstance(first, complex)
     if real:
         first, last = float(first), float(last)
-    return ops.linspace(start=first, end=last, steps=_parse_steps("linspace", steps), dtype=kind, device=as_device(device))
+    return ops.linspace(start=first, end=last, steps=_parse_steps("linspace", steps), dtype=kind, device=on)
 
 
 _CHUNK = 1024  # powers of one run are products of one of its two factors
@@ -151,12 +154,14 @@ def _compute_powers(base: float, first: Any, last: Any, steps: int) -> np.ndarra
 @function(method=False, maker=True, out=True)
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """base ** linspace(start, end, steps), computed on the host; ends as in linspace."""
-    kind = _spacing_type(start, end, dtype)
-    first, last = _parse_ends("logspace", start, end, kind)
+    kind, on = _spacing_type(start, end, dtype), as_device(device)
+    first, last = _parse_ends("logspace", start, end, kind, on)
     n = _parse_steps("logspace", steps)
+    if on.type == "meta":
+        return new_tensor(empty((n,), kind, on))
     with np.errstate(all="ignore"):
         values = _compute_powers(float(base), first, last, n).astype(kind)
-    return new_tensor(from_host(values, as_device(device)))
+    return new_tensor(from_host(values, on))
 
 
 @function(method=False)

@@ -18,7 +18,7 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.array import from_host
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
-from tritensor.tensor.public_api.layout import strided
+from tritensor.tensor.public_api.layout import check_layout
 from tritensor.tensor.public_api.publish import checked, function, rename_function
 
 Shape = Callable[["Positions"], np.ndarray]  # the values at some places of a symmetric window
@@ -152,8 +152,8 @@ windows: dict[str, Callable[..., Tensor]] = {}
 
 
 def _make_public_window(name: str, shape: Shape, M: int, sym: bool, dtype: Any, layout: Any, device: Any, requires_grad: bool) -> Tensor:
-    if layout is not None and layout is not strided:
-        raise ArgumentError(f"{name}: layout is {layout!r}; tritensor.strided is the only layout")
+    if layout is not None:
+        check_layout(name, layout)
     # scipy's functions, which these follow, know no 16-bit types; PyTorch refuses them here.
     if dtypes.of(numpy_type(dtype)).name not in ("float32", "float64"):
         raise ArgumentError(f"{name}: dtype is {dtypes.of(numpy_type(dtype))}; give float32 or float64")

@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor.autograd.engine import is_followed
 from tritensor.ground import dtypes
-from tritensor.ground.errors import DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
+from tritensor.ground.errors import DeviceError, DTypeError, IndexShapeError, MetaError, OutOfRangeError, ShapeError
 from tritensor.ground.strides import preserve_format
 from tritensor.ops.array import is_contiguous
 from tritensor.ops.table import broadcast, normal_dim, ops
@@ -99,6 +99,9 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
 
 
 def _set_item(x: Tensor, index: Any, value: Any) -> None:
+    if (view := fast_views.getitem(x, index)) is not None:
+        overwrite(view, _cast_value(x, value), "setitem")
+        return
     entries = split_index(index)
     # A view is written in place: no index tensors, one copy.
     if all(map(is_basic, entries)):
@@ -109,11 +112,26 @@ def _set_item(x: Tensor, index: Any, value: Any) -> None:
     if _is_plain_index(x, index):
         _write_at(x, [index], (0,), False, value)
         return
-    view, indices, dims, front = advanced_index(x, entries, "setitem")
+    try:
+        view, indices, dims, front = advanced_index(x, entries, "setitem")
+    except MetaError:
+        overwrite(x, _written_by_mask(x, value), "setitem")
+        return
     if indices:
         _write_at(view, indices, dims, front, value)
     else:
         overwrite(view, _cast_value(x, value), "setitem")
+
+
+def _written_by_mask(x: Tensor, value: Any) -> Tensor:
+    """x after a write at a mask without values, which says neither where nor how often: a tensor of x's layout in the graph of both."""
+    if not x.is_meta:
+        raise DeviceError(f"setitem: x is on {x.device}, a mask on device meta; make the mask where x is")
+    v = fit_value(x, value)
+    if not isinstance(v, Tensor):
+        return ops.copy(x, memory_format=preserve_format)
+    anywhere = ops.full(shape=(), value=True, dtype=np.dtype(np.bool_), device=x.device)
+    return ops.where(anywhere, ops.cast(ops.sum(v, dim=tuple(range(v.ndim)), keepdim=False), dtype=x.array.dtype), x)
 
 
 def _fill_masked(x: Tensor, mask: Tensor, value: Any) -> bool:
@@ -202,7 +220,10 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
     if values.array.dtype != x.array.dtype:
         raise DTypeError(f"index_put: values is {values.dtype.name}, x is {x.dtype.name}; cast one of them with .to(...)")
     entries = tuple([slice(None) if i is None else i for i in indices])
-    view, found, dims, front = advanced_index(x, entries, "index_put")
+    try:
+        view, found, dims, front = advanced_index(x, entries, "index_put")
+    except MetaError:
+        return _written_by_mask(x, values)
     # index_put copies x itself: one pass.
     if view is x and found and is_contiguous(x.array):
         v = _expand_values(values, _indexed_shape(x, found, dims, front))

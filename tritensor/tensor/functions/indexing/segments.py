@@ -57,12 +57,15 @@ def _parse_segments(data: Tensor, d: int, lengths: Tensor | None, offsets: Tenso
     """The sizes of the segments (.., segments), and to which of them each slice of the axis belongs (.., n); the number of segments is none."""
     given, name = (lengths, "lengths") if lengths is not None else (offsets, "offsets")
     assert given is not None
-    values = to_host(given.array)
+    values: Any = given.array if data.is_meta else to_host(given.array)
     n, before = data.array.shape[d], tuple(data.array.shape[:d])
     if values.dtype.kind not in "iu":
         raise DTypeError(f"segment_reduce: {name} is {given.dtype.name}; it takes integers")
     if values.shape[:-1] != before or not values.shape:
         raise ShapeError(f"segment_reduce: {name} {values.shape} for axis {d} of {tuple(data.array.shape)}; it is {(*before, 'segments')}")
+    if data.is_meta:  # how many segments there are the shape says; where they lie decides no shape
+        count = values.shape[-1] - (lengths is None)
+        return np.zeros((*before, count), np.int64), np.broadcast_to(np.int64(0), (*before, n))
     edges: Any = values.astype(np.int64)
     if lengths is not None:
         edges = np.concatenate([np.zeros((*before, 1), np.int64), np.cumsum(edges, -1)], -1)

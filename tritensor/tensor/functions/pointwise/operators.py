@@ -121,7 +121,7 @@ def _to_operand(x: Tensor, other: Any, name: str, reflected: str) -> Tensor | No
         if other.dtype.kind in "OUSmM":
             return as_tensor(other, x, name)  # which refuses it
         dtypes.of(other.dtype)
-        return new_tensor(other if not x.is_cuda else from_host(other, x.device))
+        return new_tensor(other if x.is_cpu else from_host(other, x.device))
     if isinstance(other, list | tuple) and (type(other) is list or type(other) is tuple or not _has_say(other, reflected)):
         return new_tensor(from_host(parse_values(name, other, None), x.device))
     return None
@@ -289,7 +289,7 @@ def fill_(x: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor) and value.array.shape:
         raise ShapeError(f"fill_: the value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use copy_")
     if isinstance(value, Tensor):
-        value = cast(value, x.array.dtype)
+        value = cast(value if value.device == x.device else to(value, device=x.device), x.array.dtype)
     elif isinstance(value, bool | int | float | complex):
         value = dtypes.as_element(x.array.dtype, value, "fill_")
     overwrite(_drop_repeats(x), value, "fill_")

@@ -157,7 +157,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
 def _parse_range(name: str, x: Tensor, low: float, high: float, given: bool) -> tuple[float, float]:
     """The range of the bins: what is given, or that of the elements; a range of nothing is widened."""
     if not given:
-        if x.numel():
+        if x.numel() and not x.is_meta:
             dims = tuple(range(x.ndim))
             low, high = float(ops.amin(x, dim=dims, keepdim=False).item()), float(ops.amax(x, dim=dims, keepdim=False).item())
         else:

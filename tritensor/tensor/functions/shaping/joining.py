@@ -11,12 +11,13 @@ import numpy as np
 from tritensor.autograd.engine import is_followed
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, OutOfRangeError, ShapeError
-from tritensor.ops.array import same_memory, to_host
+from tritensor.ops.array import empty, same_memory, to_host
+from tritensor.ops.strided_array import no_values
 from tritensor.ops.table import normal_dim, normal_dims, ops, sized_dim
 from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import mark_parts
-from tritensor.tensor.core import Tensor
+from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.reshaping import forget_base, parse_sizes, reshape_to, to_c_order, unpack_sequence, unsqueeze
 from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.public_api.arguments import Tensors
@@ -70,7 +71,13 @@ def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     d = normal_dim("unbind", dim, len(x.array.shape))
     if not x.array.shape:
         raise IndexError("unbind: a 0-d tensor has no dimension to take apart; reshape it to (1,)")
-    return mark_parts(tuple([ops.index_view(x, index=(*(slice(None),) * d, i)) for i in range(x.array.shape[d])]))
+    lead = (slice(None),) * d
+    return mark_parts(tuple([_select(x, (*lead, i)) for i in range(x.array.shape[d])]))
+
+
+def _select(x: Tensor, index: tuple[Any, ...]) -> Tensor:
+    made = fast_views.getitem(x, index)
+    return ops.index_view(x, index=index) if made is None else made
 
 
 def _to_count(parts: Any) -> int | None:
@@ -324,6 +331,10 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
         expanded = (*shape[: d + 1], repeats, *shape[d + 1 :])
         whole = ops.copy(ops.expand(unsqueeze(x, d + 1), shape=expanded))
         return forget_base(ops.reshape(whole, shape=(*shape[:d], shape[d] * repeats, *shape[d + 1 :])))
+    if isinstance(repeats, Tensor) and repeats.is_meta:
+        if output_size is None:
+            raise no_values("repeat_interleave", "the sum of the repeats is the size of the result (give output_size=)")
+        return to_c_order(ops.index_get(x, new_tensor(empty((output_size,), np.dtype(np.int64), x.device)), dims=(d,), front=False))
     counts = np.asarray(to_host(repeats.array) if isinstance(repeats, Tensor) else repeats).reshape(-1)
     if counts.dtype.kind not in "iu":
         raise DTypeError(f"repeat_interleave: repeats are {counts.dtype.name}; give integers")

@@ -155,7 +155,7 @@ def pin_memory(x: Tensor, device: Any = None) -> Tensor:
 
     Raises DeviceError for a tensor on a GPU, and where there is no GPU; OutOfMemoryError where no more memory can be pinned.
     """
-    if x.is_cuda:
+    if not x.is_cpu:
         raise DeviceError(f"pin_memory: the tensor is on {x.device}; only memory of the host can be pinned; call it on .cpu()")
     return x if pinned.block_of(x.array) is not None else _Pinned.apply(x)
 
@@ -163,7 +163,7 @@ def pin_memory(x: Tensor, device: Any = None) -> Tensor:
 @function(free=False)
 def is_pinned(x: Tensor, device: Any = None) -> bool:
     """Whether x lies in pinned host memory."""
-    return not x.is_cuda and pinned.block_of(x.array) is not None
+    return x.is_cpu and pinned.block_of(x.array) is not None
 
 
 @function(free=False, also={"s": "stream"})

@@ -117,7 +117,7 @@ def _find_median(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> An
     y = forget_base(ops.reshape(ops.gather(plain, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
     if not is_followed(x):
         return y
-    if type(x.array) is WrappedArray:  # equal elements would have a count for each example: the first has the derivative
+    if type(x.array) is WrappedArray or x.is_meta:  # equal elements would have a count for each example: the first has the derivative
         return forget_base(ops.reshape(ops.gather(flat, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
     # The gradient is shared among all that equal the median, NaN counting as equal to NaN.
     equal = ops.logical_or(ops.eq(plain, y), ops.logical_and(ops.ne(plain, plain), ops.ne(y, y)))

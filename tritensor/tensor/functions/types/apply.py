@@ -31,6 +31,8 @@ def _apply_elementwise(name: str, f: Callable[..., Any], x: Tensor, *others: Ten
             raise GradError(f"{name}: the tensor requires grad, and a Python function has no gradient; call it on x.detach()")
         if t.array.dtype != x.array.dtype:
             raise DTypeError(f"{name}: the tensor is {x.dtype.name}, other {t.dtype.name}; cast it with .to({x.dtype.name})")
+    if x.is_meta:  # no number to call it with
+        return x
     # Python numbers, as torch passes them, not numpy scalars.
     lists = [ops.expand(t, shape=tuple(x.array.shape)).reshape(-1).tolist() for t in (x, *others)]
     values = [v.item() if isinstance(v, np.generic) else v for v in (f(*numbers) for numbers in zip(*lists, strict=True))]

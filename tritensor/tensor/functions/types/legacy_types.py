@@ -38,7 +38,7 @@ class _TensorType(builtins.type):
     is_cuda: bool
 
     def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, Tensor) and x.dtype is cls.dtype and x.is_cuda == cls.is_cuda
+        return isinstance(x, Tensor) and x.dtype is cls.dtype and x.is_cuda == cls.is_cuda and not x.is_meta
 
     def __call__(cls, *data: Any, device: Any = None) -> Tensor:
         """Uninitialised of a shape, or a copy of a sequence, a numpy array or a tensor of this type."""
@@ -81,7 +81,7 @@ _by_name = {f"{t.__module__}.{t.__name__}": t for t in _types.values()}
 
 def _type_name(x: Tensor) -> str:
     """`tritensor.FloatTensor`: what x.type() says."""
-    return qualified_name(f"{'cuda.' if x.is_cuda else ''}{_NAMES[x.dtype]}Tensor")
+    return qualified_name(f"{'cuda.' if x.is_cuda else 'meta.' if x.is_meta else ''}{_NAMES[x.dtype]}Tensor")
 
 
 def _parse_type(name: str, given: Any) -> Any:

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from tritensor.ground import dtypes
+from tritensor.ground.type_names import named, own_name
 from tritensor.tensor.public_api.publish import public
 
 _DIGITS = {"float64": 1e-15, "float32": 1e-06, "float16": 0.001, "bfloat16": 0.01, "float8_e4m3fn": 1.0, "float8_e5m2": 1.0}
@@ -35,7 +36,7 @@ class _Limits:
         return self._type.name
 
     def __reduce__(self) -> Any:
-        return type(self), (self._type,)
+        return own_name(type(self)), (self._type,)
 
 
 def _limit(name: str, doc: str) -> property:
@@ -47,6 +48,7 @@ def _limit(name: str, doc: str) -> property:
     return property(get, doc=doc)
 
 
+@named("torch")
 class finfo(_Limits):
     """Limits of a floating type, without one of the default type: `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`, `dtype`.
 
@@ -80,6 +82,7 @@ class finfo(_Limits):
         return f"finfo({shown}, dtype={self.dtype})"
 
 
+@named("torch")
 class iinfo(_Limits):
     """Limits of an integer type: `bits`, `max`, `min`, `dtype`. Raises TypeError for other types."""
 

@@ -9,7 +9,9 @@ import numpy as np
 from tritensor.ground.dtypes import as_dtype
 from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.ground.providers import provider
-from tritensor.ops.array import CudaArray
+from tritensor.ground.transforms import WrappedArray
+from tritensor.ops.array import CudaArray, device_of
+from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function
 from tritensor.tensor.shared_memory import is_shared as in_shared_memory
@@ -20,7 +22,6 @@ _NEVER = {
     "is_sparse_csr": "no tensor is sparse",
     "is_quantized": "no tensor is quantized",
     "is_nested": "every tensor is one array",
-    "is_meta": "every tensor has its data",
     "is_mkldnn": "every tensor lies as its strides say",
     "is_mps": "devices are the CPU and CUDA's",
     "is_xpu": "devices are the CPU and CUDA's",
@@ -47,7 +48,18 @@ for _name, _why in _NEVER.items():
 
 def _is_cpu(self: Tensor) -> bool:
     """Whether the tensor is on the CPU."""
-    return not isinstance(self.array, CudaArray)
+    return device_of(self.array).type == "cpu"
+
+
+def _is_meta(self: Tensor) -> bool:
+    """Whether there are no values: the tensor is on device meta, and has a shape, strides and a type alone."""
+    array = self.array
+    return type(array) is MetaArray or (type(array) is WrappedArray and array.device.type == "meta")
+
+
+def _is_view(self: Tensor) -> bool:
+    """Whether the tensor is a view of another one, which `_base` is."""
+    return self._base is not None
 
 
 def _get_name(self: Tensor) -> None:
@@ -68,7 +80,9 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
         )
 
 
+Tensor._is_view = _is_view  # type: ignore[attr-defined]
 Tensor.is_cpu = property(_is_cpu)  # type: ignore[assignment, method-assign]
+Tensor.is_meta = property(_is_meta)  # type: ignore[assignment, method-assign]
 Tensor.name = property(_get_name)  # type: ignore[assignment, method-assign]
 Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[assignment, method-assign]
 
@@ -119,6 +133,8 @@ def share_memory_(x: Tensor) -> Tensor:
     PyTorch. Raises OutOfMemoryError where there is no room, nothing moved.
     """
     # GPU memory is shared with other processes by the driver's handles, not by this.
+    if x.is_meta:
+        raise no_values("share_memory_", "another process would see values")
     if not isinstance(x.array, CudaArray):
         move_to_shared_memory(x)
         provider("multiprocessing")  # from now on Python's queues send tensors without a copy

@@ -1,4 +1,4 @@
-"""torch.distributed's names of backends and levels of debugging, and torch.distributed.distributed_c10d, where scripts take the group itself from."""
+"""torch.distributed's names of backends and levels of debugging, its constants, and torch.distributed.distributed_c10d, where scripts take the group itself from."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tritensor.distributed.initialisation import default_pg_timeout as default_p
 from tritensor.distributed.process_group import ProcessGroup as ProcessGroup
 from tritensor.distributed.process_group import is_outside, require_group
 from tritensor.distributed.reduce_op import ReduceOp
+
+default_pg_nccl_timeout = None  # of NCCL alone: none, as in PyTorch without a GPU
 
 
 class Backend(str):

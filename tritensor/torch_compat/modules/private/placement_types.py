@@ -1,13 +1,19 @@
-"""torch.distributed.tensor.placement_types: Shard, which placements of sharded parameters are, and DTensor, which these are; another name raises."""
+"""torch.distributed.tensor.placement_types: placements, of which sharded parameters have Shard, and DTensor, which these are."""
 
-import importlib
 from typing import Any, NoReturn
 
 from tritensor.distributed.fsdp.sharded_parameter import Shard as Shard
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
+from tritensor.distributed.placements import Partial as Partial
+from tritensor.distributed.placements import Placement as Placement
+from tritensor.distributed.placements import Replicate as Replicate
 
-_tensor = importlib.import_module("tritensor.distributed.tensor")
-Placement, Replicate, Partial = _tensor.Placement, _tensor.Replicate, _tensor.Partial
+
+class _StridedShard:
+    """A placement that no tensor here has; programs ask isinstance. Raises NotImplementedError when it is made."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError("_StridedShard: not in tritensor: tensors are cut by fully_shard alone, along their first dimension")
 
 
 class _Shards(type):

@@ -11,6 +11,7 @@ from tritensor.ground.device import device
 from tritensor.io.device_mapping import validate_cuda_device as _gpu
 
 FILE_LIKE = str | os.PathLike[str] | IO[bytes]  # what hints call the arguments of save and load
+DEFAULT_PROTOCOL = 2  # of pickle, as save() writes it
 MAP_LOCATION = Callable[[Any, str], Any] | device | str | dict[str, str] | None
 
 

@@ -1,0 +1,1 @@
+"""Sound: features, filters, augmentation, files."""

@@ -1,0 +1,1 @@
+"""Modules of torch.distributed that libraries take single names from."""
