@@ -16,6 +16,7 @@ FILES = {
     "accelerator": "devices.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "devices.cpu", "cuda.nccl": "devices.nccl", "jit": "jit",
     "xpu": "devices.xpu", "mtia": "devices.absent",
     "library": "custom_ops",
+    "quasirandom": "quasirandom",
     "return_types": "return_types", "types": "types", "version": "version", "nn.modules.utils": "nn.ntuple", "jit.annotations": "annotations",
     "__config__": "front.configuration", "_tensor_str": "front.tensor_text",
     "_utils": "private.flat_tensors", "__future__": "private.future", "nn._reduction": "private.nn_reduction",

@@ -64,7 +64,9 @@ def _intercept_space(space: str, functions: Mapping[str, Any]) -> None:
     for name, f in functions.items():
         if type(f) is FunctionType and name not in names.NEVER:
             by_modes, bound = name in names.BY_MODES_ALONE, names.is_bound(space, name)
-            _shown.setdefault(f, f"torch.functional.{name}" if bound and space == "torch" else f"{space}.{name}")
+            shown = f"torch.functional.{name}" if bound and space == "torch" and name != "lobpcg" else f"{space}.{name}"
+            if f not in _shown or space == "torch.nn.functional":  # under which it is known where it stands in torch, too
+                _shown[f] = shown
             _intercept(f, lambda original, f=f, m=by_modes, b=bound: _entry(original, f, m, b))  # type: ignore[misc]
 
 
@@ -160,7 +162,7 @@ def _operator_entry(original: Callable[..., Any], behind: Any, func: Any, python
             if not (any_operand or isinstance(x, _OPERANDS) or type(x) is list or type(x) is tuple or takes_over(x)):
                 return call(*args)
         # PyTorch's == is two functions: of a tensor of such a class, and of a plain one.
-        own = Tensor.eq if python == "__eq__" and not takes_over(args[0]) else func
+        own = Tensor.eq if python == "__eq__" and not setting.modes and not takes_over(args[0]) else func
         try:
             return _call(call, own, False, bound, args, kwargs)
         except TypeError:
@@ -192,8 +194,8 @@ def _call(original: Callable[..., Any], func: Any, by_modes: bool, bound: bool, 
     if "out" in kwargs and kwargs["out"] is None:
         kwargs = {k: v for k, v in kwargs.items() if k != "out"}
     if bound:
-        args, kwargs = _bind(original, args, kwargs)
-        found = found and protocol.find_overriding(values, tensors=True)
+        args, kwargs = _bind(original, args, kwargs, all_named=_shown.get(func, "").startswith("torch.nn.init."))
+        found = protocol.find_overriding(values, tensors=True) if found or not setting.level else found
     return protocol.ask(func, _shown.get(func) or repr(func), found, args, kwargs if kwargs or bound else None)
 
 
@@ -202,8 +204,8 @@ def _parameters(f: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(f)
 
 
-def _bind(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What must be given by place, the rest by name with its defaults. Raises TypeError where the arguments do not fit."""
+def _bind(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], all_named: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What must be given by place, the rest, or all, by name with its defaults."""
     signature = _parameters(f)
     try:
         given = signature.bind(*args, **kwargs)
@@ -218,7 +220,7 @@ def _bind(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
             by_place += value
         elif p.kind is p.VAR_KEYWORD:
             by_name |= value
-        elif p.default is p.empty and p.kind is not p.KEYWORD_ONLY:
+        elif p.default is p.empty and p.kind is not p.KEYWORD_ONLY and not all_named:
             by_place.append(value)
         else:
             by_name[name] = value

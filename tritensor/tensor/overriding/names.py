@@ -8,15 +8,16 @@ INIT = ("uniform_", "normal_", "constant_", "kaiming_uniform_")
 # Functions that take no tensors, or take them for data: modes see them, classes of arguments do not.
 BY_MODES_ALONE = frozenset((
     "arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "can_cast", "empty", "empty_permuted", "empty_quantized", "empty_strided",
-    "eye", "fftfreq", "from_file", "from_numpy", "frombuffer", "full", "hamming_window", "hann_window", "kaiser_window", "ones", "promote_types",
+    "eye", "fftfreq", "from_file", "frombuffer", "full", "hamming_window", "hann_window", "kaiser_window", "ones", "promote_types",
     "rand", "randint", "randn", "randperm", "range", "rfftfreq", "scalar_tensor", "sparse_bsc_tensor", "sparse_bsr_tensor",
     "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "tensor", "tril_indices", "triu_indices", "zeros",
 ))  # fmt: skip
 # Those that modes do not see either.
 NEVER = frozenset((
-    "assert_int_or_pair", "boolean_dispatch", "broadcast_shapes", "from_dlpack", "handle_torch_function", "has_torch_function",
-    "has_torch_function_unary", "has_torch_function_variadic", "is_storage", "is_tensor", "to_dlpack", "typename", "upsample_bilinear",
-    "upsample_nearest", "wrap",
+    "assert_int_or_pair", "boolean_dispatch", "broadcast_shapes", "from_dlpack", "from_numpy", "get_default_device", "get_rng_state",
+    "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "initial_seed", "is_storage",
+    "is_tensor", "manual_seed", "seed", "set_default_device", "set_default_tensor_type", "set_rng_state", "to_dlpack", "typename",
+    "upsample_bilinear", "upsample_nearest", "wrap",
 ))  # fmt: skip
 
 # The method whose name a handler gets for an operator; "": the operator's own.
@@ -48,8 +49,8 @@ NEVER_METHODS = frozenset((
 
 # Functions and methods that PyTorch writes in Python: their handlers get what must be given by place and the rest by name, and Tensor among the types.
 BOUND = frozenset((
-    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "lobpcg", "lu",
-    "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank", "tensordot", "unique", "unique_consecutive", "unravel_index",
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "istft",
+    "lobpcg", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank", "tensordot", "unique", "unique_consecutive", "unravel_index",
 ))  # fmt: skip
 BOUND_METHODS = frozenset((
     "__array__", "__contains__", "__deepcopy__", "__dlpack__", "__dlpack_device__", "__floordiv__", "__format__", "__ipow__", "__len__", "__pow__",

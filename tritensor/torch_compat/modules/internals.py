@@ -12,6 +12,10 @@ from tritensor.ground.errors import OutOfMemoryError as _OutOfMemoryError  # noq
 from tritensor.random import Generator as Generator
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import to_dlpack as to_dlpack
+from tritensor.tensor.overriding.protocol import ALL_DISABLED, setting
+from tritensor.tensor.overriding.protocol import DisableTorchFunction as DisableTorchFunction
+from tritensor.tensor.overriding.protocol import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from tritensor.tensor.overriding.protocol import disabled_torch_function as _disabled_torch_function_impl  # noqa: F401
 
 _TensorMeta = type(Tensor)  # the class of the class Tensor, in annotations of what is one
 CUDA_HOME = None  # torch.utils.cpp_extension: where nvcc stands; nothing is built here
@@ -42,6 +46,16 @@ def _cuda_getCurrentRawStream(device: int) -> int:
 
 def _log_api_usage_once(*_: Any) -> None:
     """Nothing is reported to anybody."""
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether the classes of arguments take functions over in this thread."""
+    return not setting.level
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a mode takes functions over in this thread."""
+    return bool(setting.modes) and setting.level != ALL_DISABLED
 
 
 def _switch(name: str) -> Callable[[bool], bool]:

@@ -104,7 +104,7 @@ def _overridable() -> dict[Any, list[Callable[..., Any]]]:
             .removesuffix(".__delete__")
             .rpartition(".")
         )
-        hidden = (last.startswith("_") or last.endswith("_")) and space != "torch.Tensor"
+        hidden = (last.startswith("_") or last.endswith("_")) and space not in ("torch.Tensor", "torch.nn.init")
         if space == "torch.autograd" or last in names.BY_MODES_ALONE or name.endswith(("__set__", "__delete__")) or hidden:
             continue
         found.setdefault(f.__self__ if name.endswith(".__get__") else spaces[space], []).append(f)

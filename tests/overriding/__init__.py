@@ -1,0 +1,1 @@
+"""Functions of functions: gradients, products and maps, against loops and against PyTorch."""
