@@ -179,7 +179,7 @@ class Movable:
         target, kind, non_blocking = parse_destination(*args, device=device, dtype=dtype, non_blocking=non_blocking)
         wanted = as_format("Module.to", memory_format, preserve_format)  # before anything moves: a wrong word leaves the module as it was
         # parameters want gradients, which integers have none of
-        if kind is not None and kind.kind not in ("float", "complex"):
+        if kind is not None and kind.kind not in ("float", "float8", "complex"):
             raise DTypeError(f"to: {kind} is not a floating or complex type; cast modules to float16, bfloat16, float32 or float64")
 
         def convert(t: Tensor) -> Tensor:

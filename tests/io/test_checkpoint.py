@@ -275,6 +275,12 @@ class Sparing(io.RawIOBase):
         return len(taken) or None
 
 
+def test_an_open_file_can_be_read_by_its_name(tmp_path: Path) -> None:
+    with open(tmp_path / "x.pt", "wb") as file:
+        tt.save({"x": tt.arange(3.0)}, file)
+        assert tt.load(tmp_path / "x.pt")["x"].tolist() == [0, 1, 2]
+
+
 class Terse(io.BytesIO):
     """Says nothing of where seek() went, as a library's own file may."""
 

@@ -297,6 +297,7 @@ def test_to_keeps_the_parameters_objects():
     assert net.half().weight.dtype == tt.float16
     assert net.bfloat16().weight.dtype == tt.bfloat16
     assert net.float().weight.dtype == tt.float32
+    assert copy.deepcopy(net).to(tt.float8_e4m3fn).weight.dtype == tt.float8_e4m3fn
     assert net.to("cpu", tt.float64).weight.dtype == tt.float64
     assert net.to(tt.zeros(1)).weight.dtype == tt.float32
     assert net.cpu().weight.device.type == "cpu"

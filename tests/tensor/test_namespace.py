@@ -192,3 +192,10 @@ def test_devices_that_are_not_here_are_names_to_compare_with(name: str) -> None:
     with pytest.raises(tt.DeviceError, match=f"'{name}' is not a device"), there:
         tt.ones(2)
     assert tt.ones(2).device.type == "cpu"
+
+
+def test_a_cpu_with_a_number_is_a_name_of_the_one_cpu() -> None:
+    numbered = tt.device("cpu:64")
+    assert (str(numbered), numbered.index, numbered == tt.device("cpu")) == ("cpu:64", 64, False)
+    for on in (numbered, "cpu:64"):
+        assert str(tt.ones(2, device=on).device) == str(tt.ones(2).to(on).device) == "cpu"

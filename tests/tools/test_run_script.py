@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tritensor as tt
-from tritensor.tools import run_script
+from tritensor.tools import missing_names, run_script
 from tritensor.tools.missing_names import find_in_source, first_missing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -240,6 +243,13 @@ def test_what_is_read_in_the_source(tmp_path: Path) -> None:
     assert first_missing(["backends", "cudnn", "benchmark"]) == ""
     assert first_missing(["multiprocessing", "Pool"]) == ""
     assert first_missing(["package", "sum"]) == "torch.package"
+
+
+def test_modules_that_load_others_when_they_are_asked_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    lazy: Any = types.ModuleType("lazy")
+    lazy.__getattr__ = lambda name: importlib.import_module("no_such_module")
+    monkeypatch.setitem(sys.modules, "lazy", lazy)
+    assert __file__ in missing_names._files()
 
 
 @pytest.mark.slow

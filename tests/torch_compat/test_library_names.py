@@ -120,5 +120,9 @@ def test_older_paths_lead_to_what_stands_elsewhere() -> None:
     storage = importlib.import_module("tritensor.distributed.checkpoint.hf_storage")
     with pytest.raises(NotImplementedError, match="HuggingFaceStorageReader"):
         storage.HuggingFaceStorageReader("folder")
+    pipes = importlib.import_module("tritensor.utils.data.datapipes.iter.combinatorics")
+    assert not isinstance([], pipes.ShufflerIterDataPipe)
+    with pytest.raises(NotImplementedError, match="shuffle=True"):
+        pipes.ShufflerIterDataPipe([])
     with importlib.import_module("tritensor._dynamo._trace_wrapped_higher_order_op").TransformGetItemToIndex():
         assert tt.ones(2)[1].item() == 1

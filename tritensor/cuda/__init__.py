@@ -24,6 +24,7 @@ from tritensor.cuda.memory.statistics import memory_reserved as memory_reserved
 from tritensor.cuda.memory.statistics import memory_snapshot as memory_snapshot
 from tritensor.cuda.memory.statistics import memory_stats as memory_stats
 from tritensor.cuda.memory.statistics import memory_summary as memory_summary
+from tritensor.cuda.memory.statistics import reset_max_memory_allocated as reset_max_memory_allocated
 from tritensor.cuda.memory.statistics import reset_peak_memory_stats as reset_peak_memory_stats
 from tritensor.cuda.memory.statistics import set_per_process_memory_fraction as set_per_process_memory_fraction
 from tritensor.cuda.memory.statistics import why_alive as why_alive

@@ -38,12 +38,12 @@ class device:
             if index is not None or not number.isdigit():
                 raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
             index = int(number)
-        known = name == "cuda" or (name in ("cpu", "meta") and index in (None, 0)) or name in FOREIGN
+        known = name in ("cpu", "cuda") or (name == "meta" and index in (None, 0)) or name in FOREIGN
         if not known:
             raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
         self.type = name
-        # PyTorch's cpu:0 is equal to cpu
-        self.index = None if name in ("cpu", "meta") else index
+        # PyTorch's cpu:0 is equal to cpu; cpu:1 is a name, whose tensors are on cpu
+        self.index = None if name == "meta" or (name == "cpu" and not index) else index
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
@@ -125,15 +125,19 @@ def as_device(x: Any) -> device:
             if found.index is None:
                 return _current_gpu()
             found = gpu(found.index)
+        elif found.type == "cpu":
+            found = cpu
         _named[x] = found
         return found
     # True is no GPU
     if isinstance(x, int) and not isinstance(x, bool):
         return gpu(x) if x >= 0 else device("cuda", x)
     found = x if isinstance(x, device) else device(x)
+    if found.type == "cuda":
+        return _current_gpu() if found.index is None else found
     if found.type in FOREIGN:
         raise _not_here(str(x))
-    return _current_gpu() if found.type == "cuda" and found.index is None else meta if found.type == "meta" else found
+    return cpu if found.type == "cpu" else meta
 
 
 def _not_here(name: str) -> DeviceError:

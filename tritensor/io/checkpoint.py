@@ -83,6 +83,8 @@ def save(
             write(file)
     else:
         write(_UnbufferedFile(f) if isinstance(f, io.RawIOBase) else f)  # type: ignore[arg-type]
+        if hasattr(f, "flush"):
+            f.flush()  # as PyTorch does: programs read the file by its name while it is open
 
 
 def choose_format(f: Any, format: str | None, zipped: bool | None) -> str:

@@ -313,7 +313,7 @@ class Tensor(HostValues, Methods):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"data: {type(value).__name__} is not a tensor; wrap it with tensor(...)")
-        if self.tracked and value.dtype.kind not in ("float", "complex"):
+        if self.tracked and value.dtype.kind not in ("float", "float8", "complex"):
             raise GradError(
                 f"data: {value.dtype.name} for a tensor that requires grad, which must be float or complex; requires_grad_(False) first"
             )

@@ -59,7 +59,7 @@ def _is_users(file: str) -> bool:
 
 def _files() -> Iterator[str]:
     """The source files of the user's that this process loaded."""
-    loaded = {getattr(m, "__file__", None) for m in list(sys.modules.values()) if isinstance(m, types.ModuleType)}
+    loaded = {vars(m).get("__file__") for m in list(sys.modules.values()) if isinstance(m, types.ModuleType)}
     yield from sorted(f for f in loaded if isinstance(f, str) and f.endswith(".py") and _is_users(f))
 
 

@@ -34,6 +34,7 @@ FILES = {
     "distributed._functional_collectives": "distributed.functional_collectives",
     "distributed.checkpoint.hf_storage": "distributed.absent_storage",
     "_dynamo._trace_wrapped_higher_order_op": "index_by_tensors",
+    "utils.data.datapipes": "data_pipes", "utils.data.datapipes.iter": "data_pipes", "utils.data.datapipes.iter.combinatorics": "data_pipes",
 }  # fmt: skip
 FILES = {path: f"torch_compat.modules.{file}" for path, file in FILES.items()} | ELSEWHERE
 # Names that a module has beside its own: {path: {file of modules/, or behind a point module of the package: names}}, name=other where another name

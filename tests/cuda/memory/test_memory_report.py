@@ -193,7 +193,8 @@ def test_advice_when_gradients_are_recorded() -> None:
 @pytest.fixture
 def fresh_peaks() -> Iterator[None]:
     gc.collect()
-    tt.cuda.reset_peak_memory_stats()
+    with pytest.warns(FutureWarning, match="resets /all/ peak memory stats"):
+        tt.cuda.reset_max_memory_allocated()
     yield
     tt.cuda.set_per_process_memory_fraction(1.0)
 

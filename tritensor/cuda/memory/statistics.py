@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from tritensor.cuda import availability
@@ -43,6 +44,15 @@ def max_memory_reserved(device: Any = None) -> int:
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Let both peaks start anew from what is held and reserved now."""
     _accounts(device).reset_peaks()
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """reset_peak_memory_stats by an older name, which says so by a FutureWarning: both peaks start anew, not one."""
+    warnings.warn(
+        "torch.cuda.reset_max_memory_allocated now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak memory stats.",
+        FutureWarning, stacklevel=2,
+    )  # fmt: skip
+    reset_peak_memory_stats(device)
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:

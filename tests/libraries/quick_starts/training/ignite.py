@@ -31,7 +31,11 @@ def evaluate(engine):
 
 with tempfile.TemporaryDirectory() as folder:
     kept = ModelCheckpoint(
-        folder, "best", n_saved=1, score_function=lambda e: e.state.metrics["accuracy"], global_step_transform=global_step_from_engine(trainer)
+        folder,
+        "best",
+        n_saved=1,
+        score_function=lambda e: e.state.metrics["accuracy"],
+        global_step_transform=global_step_from_engine(trainer),
     )
     evaluator.add_event_handler(Events.COMPLETED, kept, {"model": model, "optimizer": optimizer})
     evaluator.add_event_handler(Events.COMPLETED, EarlyStopping(3, lambda e: -e.state.metrics["loss"], trainer))

@@ -50,13 +50,22 @@ def loaders():
 
 
 def trainer(folder, epochs, **settings):
-    return L.Trainer(max_epochs=epochs, accelerator="cpu", default_root_dir=folder, enable_progress_bar=False, log_every_n_steps=1, **settings)
+    return L.Trainer(
+        max_epochs=epochs, accelerator="cpu", default_root_dir=folder, enable_progress_bar=False, log_every_n_steps=1, **settings
+    )
 
 
 with tempfile.TemporaryDirectory() as folder:
     best = ModelCheckpoint(os.path.join(folder, "kept"), monitor="val_loss", save_top_k=2, save_last=True)
     callbacks = [best, EarlyStopping("val_loss", patience=2), LearningRateMonitor("epoch")]
-    first = trainer(folder, 3, logger=[CSVLogger(folder), TensorBoardLogger(folder)], callbacks=callbacks, gradient_clip_val=0.5, accumulate_grad_batches=2)
+    first = trainer(
+        folder,
+        3,
+        logger=[CSVLogger(folder), TensorBoardLogger(folder)],
+        callbacks=callbacks,
+        gradient_clip_val=0.5,
+        accumulate_grad_batches=2,
+    )
     first.fit(Regression(), *loaders())
     print("train_loss", round(float(first.callback_metrics["train_loss"]), 4))
     print("val_loss", round(float(first.callback_metrics["val_loss"]), 4))

@@ -23,14 +23,16 @@ for name, value in together.compute().items():
 print("matrix", MulticlassConfusionMatrix(4)(scores[0], labels[0]).diagonal().tolist())
 each = ClasswiseWrapper(torchmetrics.Recall("multiclass", num_classes=4, average=None))
 print("recall", [round(float(v), 4) for v in each(scores[1], labels[1]).values()])
-x, y = (torch.from_numpy(rng.standard_normal((2, 50)).astype(np.float32)))
+x, y = torch.from_numpy(rng.standard_normal((2, 50)).astype(np.float32))
 for metric in (torchmetrics.MeanSquaredError(), torchmetrics.PearsonCorrCoef(), torchmetrics.SpearmanCorrCoef(), torchmetrics.R2Score()):
     print(type(metric).__name__, round(float(metric(x, y)), 4))
 kept = MinMaxMetric(torchmetrics.MeanAbsoluteError())
 for k in range(3):
     last = kept(x[k::3], y[k::3])
 print("least and most", round(float(last["min"]), 4), round(float(last["max"]), 4))
-found = torchmetrics.RetrievalMAP()(torch.tensor([0.2, 0.3, 0.5, 0.1, 0.3]), torch.tensor([False, True, False, True, False]), indexes=torch.tensor([0, 0, 0, 1, 1]))
+found = torchmetrics.RetrievalMAP()(
+    torch.tensor([0.2, 0.3, 0.5, 0.1, 0.3]), torch.tensor([False, True, False, True, False]), indexes=torch.tensor([0, 0, 0, 1, 1])
+)
 print("map", round(float(found), 4))
 images = torch.from_numpy(rng.random((2, 2, 3, 24, 24)).astype(np.float32))
 print("ssim", round(float(structural_similarity_index_measure(images[0], (images[0] + 0.1 * images[1]).clamp(0, 1), data_range=1.0)), 4))
