@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from tritensor.autograd.accumulate import zero_gradient
@@ -171,11 +171,18 @@ class Module(Movable):
         return sorted(n for n in names if not n[:1].isdigit())  # '0' is no attribute anyone can write
 
     # walking
-    def _named_members(self, table: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Module], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        """Members of this module and of those below, as get_members_fn tells them of each: subclasses have kinds of their own."""
         seen: set[int] = set()
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for at, module in modules:
-            for name, member in getattr(module, table).items():
+            for name, member in get_members_fn(module):
                 if member is None or id(member) in seen:
                     continue
                 if remove_duplicate:
@@ -184,7 +191,7 @@ class Module(Movable):
 
     def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
         """(name, parameter) of this module and those below, each parameter once."""
-        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters, those of modules below too unless recurse=False; each once."""
@@ -193,7 +200,7 @@ class Module(Movable):
 
     def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         """(name, buffer) of this module and those below, each buffer once."""
-        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The buffers, those of modules below too unless recurse=False; each once."""

@@ -38,6 +38,7 @@ from tritensor.ground.pytree_paths import keystr as keystr
 from tritensor.ground.pytree_paths import tree_flatten_with_path as tree_flatten_with_path
 from tritensor.ground.pytree_paths import tree_leaves_with_path as tree_leaves_with_path
 from tritensor.ground.pytree_paths import tree_map_with_path as tree_map_with_path
+from tritensor.tensor.size import Size
 
 Context = Any
 _register_pytree_node = register_pytree_node  # PyTorch's older name
@@ -57,3 +58,7 @@ def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[KeyEntry, Any
 def _dict_unflatten(values: Iterable[Any], context: list[Any]) -> dict[Any, Any]:
     """The dictionary of these keys."""
     return dict(zip(context, values, strict=True))
+
+
+# Here, and not beside the class, which is loaded by programs that never look at a tree.
+register_pytree_node(Size, lambda x: (list(x), None), lambda values, _: Size(values))
