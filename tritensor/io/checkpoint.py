@@ -51,7 +51,8 @@ def save(
     its state_dict, not the module.
 
     Args:
-        pickle_module: Python's pickle; no other is taken.
+        pickle_module: a module with a Pickler of its own, as cloudpickle, which takes functions and classes of the script. Such a file comes back by
+            load(f, weights_only=False) alone, not in PyTorch, and each tensor holds its values by itself.
         pickle_protocol: of PyTorch's format, 2 to 5; PyTorch itself reads 2 everywhere.
 
     Raises:
@@ -63,10 +64,10 @@ def save(
     >>> tt.load("state.pt")
     {'weight': tensor([1., 1.]), 'epoch': 3}
     """
-    # PyTorch's names have to be written, which takes a pickler that can be told
-    if pickle_module is not pickle and pickle_module is not None:
-        raise NotImplementedError(
-            f"save: pickle_module={getattr(pickle_module, '__name__', pickle_module)}; files are written by a pickler of our own: leave it out"
+    foreign = None if pickle_module is pickle else pickle_module
+    if foreign is not None and not hasattr(foreign, "Pickler"):
+        raise TypeError(
+            f"save: pickle_module={getattr(foreign, '__name__', foreign)} has no Pickler; give a module with one, or leave it out"
         )
     if not isinstance(f, str | os.PathLike) and not hasattr(f, "write"):
         raise AttributeError(
@@ -76,7 +77,9 @@ def save(
         raise TypeError(f"save: {getattr(f, 'name', type(f).__name__)} is open for text; open it with 'wb'")
     kind = choose_format(f, format, _use_new_zipfile_serialization)
     write, nbytes = (
-        _safetensors_writer(obj) if kind == SAFETENSORS else _torch_writer(obj, f, kind, pickle_protocol, not _disable_byteorder_record)
+        _safetensors_writer(obj)
+        if kind == SAFETENSORS and foreign is None
+        else _torch_writer(obj, f, kind, pickle_protocol, not _disable_byteorder_record, foreign)
     )
     if isinstance(f, str | os.PathLike):
         with atomic_write(f, nbytes) as file:
@@ -153,12 +156,12 @@ def _safetensors_writer(obj: Any) -> tuple[Callable[[BinaryIO], None], int]:
     return lambda file: safetensors.write(file, tensors, metadata), sum(t.nbytes for t in tensors.values())
 
 
-def _torch_writer(obj: Any, f: Any, kind: str, protocol: int, byteorder: bool) -> tuple[Callable[[BinaryIO], None], int]:
+def _torch_writer(obj: Any, f: Any, kind: str, protocol: int, byteorder: bool, foreign: Any) -> tuple[Callable[[BinaryIO], None], int]:
     """(the function that writes an object as PyTorch does, bytes)."""
     from tritensor.io.torch_format.writing import TorchFile, archive_name
 
     try:
-        saved = TorchFile(obj, archive_name(f), protocol, kind == TORCH, byteorder)
+        saved = TorchFile(obj, archive_name(f), protocol, kind != LEGACY, byteorder, foreign)
     except RecursionError:
         raise RecursionError("save: the object is nested too deeply for a pickle; format='safetensors' takes any depth") from None
     except (TypeError, AttributeError, pickle.PicklingError) as error:
@@ -180,7 +183,7 @@ def load(
         f: a path, which is mapped into memory, or a binary file.
         map_location: where tensors go: a device or its name, a dict from locations to others, or a function `(storage, location) -> storage,
             tensor or None`, called once for each storage. None is where they were saved from; of a safetensors file the CPU.
-        pickle_module: with weights_only=False, a module with an Unpickler that reads PyTorch's files instead of Python's own.
+        pickle_module: a module with an Unpickler that reads PyTorch's files instead of Python's own.
         weights_only: None and True read values, and refuse a file with other objects in it, but those of `serialization.add_safe_globals`; False
             revives them all, which runs code from the file, and warns: only for files that you trust.
         mmap: False reads a path into memory at once. Mapped memory, else, is read when it is used; writing to a tensor does not change the file.
@@ -196,7 +199,9 @@ def load(
     >>> net.load_state_dict(tt.load("net.safetensors", map_location="cpu"))
     <All keys matched successfully>
     """
-    trusted = weights_only is False
+    trusted = weights_only is False or (
+        weights_only is None and pickle_module is not None
+    )  # who names a pickler trusts the file, as in PyTorch
     if pickle_module is not None and not trusted:
         raise RuntimeError(
             "Can not safely load weights when explicit pickle_module is specified; give weights_only=False, if you trust the file"

@@ -238,3 +238,10 @@ def pickle_object(obj: Any, protocol: int, storage_id: Callable[[str, Name, Stor
     pickler = Pickler(out, protocol, obj, storage_id)
     pickler.dump(obj)
     return out.getvalue(), pickler.storages
+
+
+def pickle_object_with(module: Any, obj: Any, protocol: int) -> bytes:
+    """The pickle that a module's own Pickler makes of an object: tensors as they pickle by themselves, each with its values."""
+    out = io.BytesIO()
+    module.Pickler(out, protocol=protocol).dump(obj)
+    return out.getvalue()

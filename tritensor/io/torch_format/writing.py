@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from tritensor.ground.errors import DTypeError
 from tritensor.io.torch_format.archive import END, END64, ENTRY, FULL16, FULL32, LOCAL, LOCATOR
-from tritensor.io.torch_format.pickling import pickle_object
+from tritensor.io.torch_format.pickling import pickle_object, pickle_object_with
 from tritensor.io.torch_format.reading import MAGIC_NUMBER, PROTOCOL_VERSION
 from tritensor.io.torch_format.written_storages import Storage
 
@@ -35,11 +35,14 @@ def set_crc32_options(compute_crc32: bool) -> None:
 class TorchFile:
     """A file to be written: its object, pickled, its storages, and `nbytes`, the most that it takes."""
 
-    def __init__(self, obj: Any, name: str, protocol: int, zipped: bool, byteorder: bool) -> None:
+    def __init__(self, obj: Any, name: str, protocol: int, zipped: bool, byteorder: bool, foreign: Any = None) -> None:
         if type(protocol) is not int or not 2 <= protocol <= pickle.HIGHEST_PROTOCOL:
             raise ValueError(f"save: pickle_protocol is {protocol!r}; give 2 (what every PyTorch reads) to {pickle.HIGHEST_PROTOCOL}")
         self.name, self.protocol, self.zipped, self.byteorder = name, protocol, zipped, byteorder
-        self.pickle, self.storages = pickle_object(obj, protocol, _storage_id if zipped else _legacy_storage_id)
+        if foreign is None:
+            self.pickle, self.storages = pickle_object(obj, protocol, _storage_id if zipped else _legacy_storage_id)
+        else:
+            self.pickle, self.storages = pickle_object_with(foreign, obj, protocol), []
         self.nbytes = len(self.pickle) + sum(s.nbytes + 256 for s in self.storages) + 4096
 
     def write(self, file: BinaryIO) -> None:
