@@ -54,7 +54,7 @@ try:
     import torchvision_of_another_name
 except ImportError as error:
     print(error)
-import torch.distributed.rpc
+import torch.distributed.pipelining
 """
 
 
@@ -100,14 +100,14 @@ def test_what_was_asked_and_what_was_not_reached_is_listed(folder: Path) -> None
     done = ran("-m", "tritensor.run", "reached.py", cwd=folder)
     assert done.returncode == 1
     assert done.stdout.splitlines() == ["2.13.0+tritensor 2.13.0+tritensor Tensor", "No module named 'torchvision_of_another_name'"]
-    assert "ModuleNotFoundError: No module named 'torch.distributed.rpc': not in tritensor" in done.stderr
+    assert "ModuleNotFoundError: No module named 'torch.distributed.pipelining': not in tritensor" in done.stderr
     listed = done.stderr.splitlines()[done.stderr.splitlines().index("tritensor.run: 5 names of torch that tritensor has not:") + 1 :]
     assert listed == [
         "  reached.py:4: torch.sspaddmm",
         "  reached.py:7: torch.nn.qat (not reached)",
         "  reached.py:7: torch.package (not reached)",
         "  reached.py:11: torch.Tensor.to_mkldnn",
-        "  reached.py:18: torch.distributed.rpc",
+        "  reached.py:18: torch.distributed.pipelining",
     ]
 
 

@@ -108,3 +108,13 @@ def test_questions_to_the_compiled_half() -> None:
 def test_a_view_says_so() -> None:
     x = tt.ones(3)
     assert (x._is_view(), x[:2]._is_view(), x.clone()._is_view()) == (False, True, False)
+
+
+def test_calls_of_other_ranks_are_named_and_not_there() -> None:
+    rpc = importlib.import_module("tritensor.distributed.rpc")
+    assert not rpc.is_available()
+    assert not importlib.import_module("tritensor.distributed.autograd").is_available()
+    with pytest.raises(NotImplementedError, match=r"distributed\.rpc\.init_rpc: not in tritensor: no rank calls"):
+        rpc.init_rpc("worker")
+    assert not isinstance(3, rpc.RRef)
+    assert (tt._C._disabled_torch_function_impl, tt._C.DisableTorchFunction) != (None, None)

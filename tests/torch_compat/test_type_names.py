@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -97,6 +99,20 @@ def test_annotations_of_a_module_and_of_what_derives_from_it_can_be_read() -> No
         for cls in (tt.nn.Module, tt.nn.Parameter, tt.device, tt.dtype):
             assert isinstance(get_type_hints(cls), dict)
         assert get_type_hints(Net)["width"] is int
+
+
+def test_modules_of_types_of_our_own_pickle_by_name() -> None:
+    with run_script.opened():
+        torch = importlib.import_module("torch")
+        for module in (
+            torch,
+            importlib.import_module("torch.nn.modules.conv"),
+            torch.backends.cudnn,
+            importlib.import_module("torch.version"),
+        ):
+            assert type(module) is not types.ModuleType
+            assert pickle.loads(pickle.dumps(module)) is module
+            assert copy.deepcopy({"m": module})["m"] is module
 
 
 def test_the_layers_are_where_pytorch_defines_them() -> None:

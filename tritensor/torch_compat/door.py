@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tritensor.ground.call_site import use_library_name
+from tritensor.ground.named_module import NamedModule
 from tritensor.torch_compat import missing
 from tritensor.torch_compat.layer_names import note_layers
 
@@ -35,7 +36,7 @@ STANDS_FOR = {
 }
 
 
-class Torch(types.ModuleType):
+class Torch(NamedModule):
     """What `import torch` gives: tritensor under the name and with a version that scripts know how to compare; of `import torchvision`, its vision."""
 
     def __init__(self, ours: types.ModuleType, name: str, spec: importlib.machinery.ModuleSpec) -> None:

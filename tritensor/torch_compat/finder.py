@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tritensor.cuda.jit import unread
+from tritensor.ground.named_module import NamedModule
 from tritensor.ground.process.late_imports import loading
 from tritensor.nn import functional
 from tritensor.tensor.public_api import op_forms
@@ -22,7 +23,7 @@ from tritensor.torch_compat.placeholders import NAMES_ONLY, find_placeholder
 ABSENT = object()
 
 
-class PathModule(types.ModuleType):
+class PathModule(NamedModule):
     """A module that holds nothing itself: its names are looked up where they stand."""
 
     def __init__(self, path: str) -> None:
@@ -199,7 +200,7 @@ class Finder:
         return importlib.machinery.ModuleSpec(fullname, LOADER, is_package=asked not in FILES)  # else `import tritensor.a.b` stops at a
 
 
-class FunctionKeepingModule(types.ModuleType):
+class FunctionKeepingModule(NamedModule):
     """A module whose functions keep their names when the module of such a name below it is imported: PyTorch imports those before."""
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
-import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tritensor.ground.named_module import NamedModule
 from tritensor.ops.matmul_precision import get_float32_matmul_precision, set_float32_matmul_precision
 
 # The flags of each backend and what they are before anyone sets them: PyTorch's values. Whatever they say, every op is deterministic, and no kernel is
@@ -23,7 +23,7 @@ FLAGS: dict[str, dict[str, Any]] = {
 _SDP = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
-class Backend(types.ModuleType):
+class Backend(NamedModule):
     """A module of functions and flags."""
 
     def __init__(self, name: str, caption: str, **members: Any) -> None:
