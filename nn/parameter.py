@@ -208,6 +208,10 @@ class UninitializedTensorMixin:
     def is_cuda(self) -> bool:
         return self._empty_tensor().is_cuda
 
+    @property
+    def is_meta(self) -> bool:
+        return self._empty_tensor().is_meta
+
     def share_memory_(self) -> Any:
         raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call forward first")
 
