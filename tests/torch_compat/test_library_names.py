@@ -126,3 +126,11 @@ def test_older_paths_lead_to_what_stands_elsewhere() -> None:
         pipes.ShufflerIterDataPipe([])
     with importlib.import_module("tritensor._dynamo._trace_wrapped_higher_order_op").TransformGetItemToIndex():
         assert tt.ones(2)[1].item() == 1
+
+
+def test_half_precision_complex_numbers_are_a_name() -> None:
+    assert tt.chalf is tt.complex32
+    assert tt.complex32 != tt.complex64
+    assert (tt.complex32.is_complex, tt.complex32.itemsize) == (True, 4)
+    with pytest.raises(tt.DTypeError, match=r"cannot hold .*complex32; complex64 and complex128 hold complex numbers"):
+        tt.zeros(2, dtype=tt.complex32)

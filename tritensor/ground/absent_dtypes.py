@@ -13,16 +13,21 @@ class AbsentDType(DType):
 
     __slots__ = ()
 
-    def __init__(self, name: str, kind: str, signed: bool) -> None:
+    def __init__(self, name: str, kind: str, signed: bool, itemsize: int = 1) -> None:
         self.name = name
         self.kind = kind if signed or kind == "float8" else "uint"
-        self.itemsize = 1
+        self.itemsize = itemsize
         self.triton = None
 
     @property
     def numpy(self) -> NoReturn:  # type: ignore[override]
         """Raises DTypeError."""
-        raise DTypeError(f"dtype: tensors here cannot hold {self}; of 8 bits there are float8_e4m3fn, float8_e5m2, int8 and uint8")
+        others = (
+            "complex64 and complex128 hold complex numbers"
+            if self.kind == "complex"
+            else "of 8 bits there are float8_e4m3fn, float8_e5m2, int8 and uint8"
+        )
+        raise DTypeError(f"dtype: tensors here cannot hold {self}; {others}")
 
     @property
     def is_signed(self) -> bool:
@@ -35,6 +40,8 @@ def __getattr__(name: str) -> Any:
         made = AbsentDType(name, "float8", True)
     elif name in INTEGERS:
         made = AbsentDType(name, "int", name[0] == "i")
+    elif name == "complex32":
+        made = AbsentDType(name, "complex", True, 4)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = made  # one object for each name

@@ -57,7 +57,7 @@ _ADDED: dict[str, dict[str, str]] = {
             "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short",
         ".cuda.streams.stream": "Event Stream",
         ".ground.absent_dtypes":
-            "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 "
+            "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 complex32 chalf=complex32 "
             "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7",
     },
     "_C": {

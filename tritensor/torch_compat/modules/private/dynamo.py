@@ -28,6 +28,11 @@ class OptimizedModule(Module):
     """What `compile(module)` gives in PyTorch. Here it gives the module itself, so that nothing is one: packages ask `isinstance` before they unwrap."""
 
 
+def is_dynamo_supported() -> bool:
+    """False: no bytecode is traced."""
+    return False
+
+
 def graph_break(msg: str = "") -> None:
     """Nothing: there is no graph to break."""
 
