@@ -22,7 +22,186 @@ class Library(NamedTuple):
         return self.distributions
 
 
-LIBRARIES: tuple[Library, ...] = ()
+_TRANSFORMERS = tuple(
+    f"tests/models/{name}/test_modeling_{name}.py"
+    for name in (
+        "bert", "gpt2", "llama", "qwen2", "qwen3", "mistral", "mixtral", "gemma", "t5", "bart", "whisper", "vit", "clip", "detr", "mamba", "roberta",
+        "distilbert", "electra", "opt", "phi3",
+    )
+)  # fmt: skip
+
+LIBRARIES: tuple[Library, ...] = (
+    # language
+    Library(
+        "transformers",
+        ("transformers", "sentencepiece", "protobuf"),
+        ("language/bert", "language/gpt2", "language/decoders", "language/sequence_to_sequence", "language/images", "language/trainer"),
+        Suite("huggingface/transformers", "v{version}", _TRANSFORMERS, needs=("parameterized", "pytest-timeout")),
+    ),
+    Library(
+        "accelerate",
+        ("accelerate",),
+        ("language/accelerator", "language/accelerate_meta"),
+        Suite("huggingface/accelerate", "v{version}", ("tests/test_*.py",)),
+    ),
+    Library("datasets, tokenizers", ("datasets", "tokenizers"), ("language/columns",)),
+    Library(
+        "peft",
+        ("peft",),
+        ("language/lora",),
+        Suite(
+            "huggingface/peft",
+            "v{version}",
+            ("tests/test_custom_models.py", "tests/test_config.py", "tests/test_tuners_utils.py", "tests/test_other.py"),
+        ),
+    ),
+    Library("trl", ("trl",), ("language/sft",)),
+    Library("diffusers", ("diffusers",), ("language/unet",)),
+    Library("sentence-transformers", ("sentence-transformers",), ("language/sentence_embeddings",)),
+    Library("liger-kernel", ("liger-kernel",), ("language/liger",)),
+    Library("open_clip", ("open_clip_torch",), ("language/open_clip_pairs",)),
+    Library("flair", ("flair",), ("language/flair_tagger",)),
+    # training
+    Library(
+        "Lightning",
+        ("lightning", "tensorboard"),
+        ("training/lightning", "training/lightning_fabric"),
+        Suite(
+            "Lightning-AI/pytorch-lightning",
+            "{version}",
+            (
+                "tests/tests_pytorch/core/test_*.py",
+                "tests/tests_pytorch/callbacks/test_*.py",
+                "tests/tests_pytorch/loggers/test_csv.py",
+                "tests/tests_pytorch/trainer/test_*.py",
+            ),
+            needs=("cloudpickle", "psutil"),
+        ),
+    ),
+    Library(
+        "ignite",
+        ("pytorch-ignite",),
+        ("training/ignite",),
+        Suite(
+            "pytorch/ignite",
+            "v{version}",
+            ("tests/ignite/engine/test_*.py", "tests/ignite/metrics/test_*.py", "tests/ignite/handlers/test_*.py"),
+        ),
+    ),
+    Library("fastai", ("fastai",), ("training/fastai",)),
+    Library(
+        "TorchMetrics",
+        ("torchmetrics",),
+        ("training/torchmetrics",),
+        Suite(
+            "Lightning-AI/torchmetrics",
+            "v{version}",
+            ("tests/unittests/bases/test_*.py", "tests/unittests/classification/test_*.py", "tests/unittests/regression/test_*.py"),
+            ("-k", "not ddp"),
+            ("lightning-utilities", "cachier"),
+        ),
+    ),
+    Library("PyTorch Metric Learning", ("pytorch-metric-learning",), ("training/metric_learning",)),
+    Library("PyTorch Forecasting", ("pytorch-forecasting",), ("training/forecasting",)),
+    # vision
+    Library("torchvision", (), ("vision/torchvision",), note="tritensor.vision in torchvision's place"),
+    Library(
+        "timm",
+        ("timm",),
+        ("vision/timm",),
+        Suite(
+            "huggingface/pytorch-image-models",
+            "v{version}",
+            ("tests/test_layers*.py", "tests/test_optim.py", "tests/test_scheduler.py", "tests/test_utils.py", "tests/test_models.py"),
+            ("-k", "not test_model_forward_features and not test_model_forward_fx and not torchscript"),
+        ),
+    ),
+    Library(
+        "kornia",
+        ("kornia",),
+        ("vision/kornia",),
+        Suite(
+            "kornia/kornia",
+            "v{version}",
+            (
+                "tests/color/test_*.py",
+                "tests/filters/test_*.py",
+                "tests/losses/test_*.py",
+                "tests/enhance/test_*.py",
+                "tests/geometry/*/test_*.py",
+            ),
+        ),
+    ),
+    Library("MONAI", ("monai",), ("vision/monai",)),
+    # audio
+    Library("nnAudio", ("nnAudio",), ("audio/nnaudio_features",)),
+    Library(
+        "torchaudio",
+        (),
+        ("audio/torchaudio_transforms",),
+        note="tritensor.audio in torchaudio's place: transforms and functional, no codecs",
+    ),
+    # science
+    Library(
+        "Captum",
+        ("captum",),
+        ("science/captum_attributions",),
+        Suite("pytorch/captum", "v{version}", ("tests/attr/test_*.py", "tests/metrics/test_*.py")),
+    ),
+    Library("KeOps", ("pykeops",), ("science/keops_kernels",), note="compiles C++ of its own"),
+    Library(
+        "torchdiffeq", ("torchdiffeq",), ("science/torchdiffeq_spiral",), Suite("rtqichen/torchdiffeq", "v{version}", ("tests/*_tests.py",))
+    ),
+    Library("xitorch", ("xitorch",), ("science/xitorch_equations",), Suite("xitorch/xitorch", "v{version}", ("xitorch/_tests/test_*.py",))),
+    # probability
+    Library(
+        "Pyro",
+        ("pyro-ppl",),
+        ("probability/pyro_inference",),
+        Suite(
+            "pyro-ppl/pyro",
+            "{version}",
+            ("tests/distributions/test_*.py", "tests/infer/test_*.py", "tests/ops/test_*.py", "tests/poutine/test_*.py"),
+            ("-k", "not funsor"),
+        ),
+    ),
+    Library("sbi", ("sbi",), ("probability/sbi_posterior",)),
+    # second order
+    Library(
+        "BackPACK",
+        ("backpack-for-pytorch",),
+        ("second_order/backpack_quantities",),
+        Suite("f-dangel/backpack", "{version}", ("test/**/test_*.py",)),
+    ),
+    Library(
+        "PyHessian",
+        ("pyhessian",),
+        ("second_order/pyhessian_spectrum",),
+        note="its density() calls torch.eig, which PyTorch removed as well",
+    ),
+    Library("ASDL", ("asdfghjkl",), ("second_order/asdl_curvature",)),
+    Library("curvlinops", ("curvlinops-for-pytorch",), ("second_order/curvlinops_operators",)),
+    Library("higher", ("higher",), ("second_order/higher_inner_loop",)),
+    # reinforcement
+    Library("Stable-Baselines3", ("stable-baselines3",), ("reinforcement/stable_baselines3_agents",)),
+    Library("CleanRL", ("gymnasium",), ("reinforcement/cleanrl_ppo",), note="scripts of one file, in the way of which ours is written"),
+    Library("Tianshou", ("tianshou",), ("reinforcement/tianshou_dqn",)),
+    # graphs
+    Library("torch_geometric", ("torch_geometric",), ("graphs/torch_geometric_nets",), note="without sparse layouts"),
+    # tools
+    Library("einops", ("einops",), ("tools/einops_layers",), Suite("arogozhnikov/einops", "v{version}", ("einops/tests/test_*.py",))),
+    Library("hydra", ("hydra-core",), ("tools/hydra_config",)),
+    Library("mlflow", ("mlflow",), ("tools/mlflow_models",)),
+    Library("optuna", ("optuna",), ("tools/optuna_search",)),
+    Library("ray", ("ray",), ("tools/ray_tasks",)),
+    Library("safetensors", ("safetensors",), ("tools/safetensors_files",)),
+    Library("skorch", ("skorch",), ("tools/skorch_net",)),
+    Library("tensorboardX", ("tensorboardX",), ("tools/tensorboardx_writer",)),
+    Library("torchopt", ("torchopt",), ("tools/torchopt_functional",)),
+    Library("torchviz", ("torchviz",), ("tools/torchviz_graph",)),
+    Library("visdom", ("visdom",), ("tools/visdom_offline",)),
+    Library("wandb", ("wandb",), ("tools/wandb_offline",)),
+)
 # What no stand-in can serve: (package, why, what to use in its place).
 CANNOT = (
     ("torchaudio (wheel), torchtext (wheel)", "their `.so` files are linked against libtorch", "nnAudio; tokenizers"),
