@@ -28,7 +28,7 @@ assert torch.__file__ == torch.__spec__.origin and torch.__version__ == m.versio
 assert torch.Tensor is tritensor.Tensor and functorch.vmap.__wrapped__ is tritensor.func.vmap
 assert len([d for d in m.distributions() if d.metadata["Name"] == "torch"]) == 1
 try:
-    import torch.distributed.rpc
+    import torch.distributed.pipelining
 except ModuleNotFoundError as error:
     print(error)
 print(torch.ones(2).shape, pickle.loads(pickle.dumps(Linear(1, 1))))
@@ -76,7 +76,7 @@ def test_an_environment_with_it_imports_tritensor_as_torch_and_without_it_has_no
     done = ran("asks.py")
     assert (done.stderr, done.returncode) == ("", 0)
     assert done.stdout.splitlines() == [
-        "No module named 'torch.distributed.rpc': not in tritensor",
+        "No module named 'torch.distributed.pipelining': not in tritensor",
         "torch.Size([2]) Linear(in_features=1, out_features=1, bias=True)",
     ]
     done = ran(*tool, "uninstall")
@@ -177,6 +177,14 @@ def test_a_half_removed_one_is_told_and_written_anew(folder: Path, capsys: pytes
     (folder / gone).unlink()
     command.uninstall()
     assert listing(folder) == {"tritensor-1.0.dist-info", "tritensor-1.0.dist-info/METADATA"}
+
+
+def test_metadata_alone_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    info = folder / packages.folder_of_metadata("torch")
+    info.mkdir()
+    (info / "METADATA").write_text("Name: torch\nVersion: 2.13.0+tritensor\n")
+    assert main(["stand-in", "status"]) == 1
+    assert "torch: half removed, without torch/__init__.py" in capsys.readouterr().out
 
 
 def test_a_failure_in_the_middle_leaves_what_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tritensor.ground.call_site import use_library_name
 from tritensor.ground.named_module import NamedModule
 from tritensor.torch_compat import missing
+from tritensor.torch_compat.hints import hint_for
 from tritensor.torch_compat.layer_names import note_layers
 
 SUFFIX = "+tritensor"
@@ -98,7 +99,8 @@ class Door:
                 return None
             above, _, last = (below if root == "torch" else fullname).rpartition(".")
             _tell(above, last)
-            raise ModuleNotFoundError(f"No module named {fullname!r}: not in tritensor", name=fullname)
+            said = hint_for(below, "") if root == "torch" else ""
+            raise ModuleNotFoundError(f"No module named {fullname!r}: not in tritensor" + (f": {said}" if said else ""), name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:

@@ -131,7 +131,7 @@ def _problems(name: str, folder: Path) -> list[str]:
     written = packages.files_of(name)
     ours = [f for f in found if f.is_ours]
     present = [path for path in written if (folder / path).is_file()]
-    if present and len(present) < len(written):
+    if (present or ours) and len(present) < len(written):
         gone = [path for path in written if path not in present]
         said.append(f"half removed, without {', '.join(gone)}: `tritensor stand-in install` writes it anew, `uninstall` removes the rest")
     elif ours and any((folder / path).read_text(encoding="utf-8") != text for path, text in written.items()):

@@ -70,7 +70,8 @@ with tempfile.TemporaryDirectory() as folder:
     print("train_loss", round(float(first.callback_metrics["train_loss"]), 4))
     print("val_loss", round(float(first.callback_metrics["val_loss"]), 4))
     print("steps", first.global_step)
-    print("logged", open(os.path.join(first.loggers[0].log_dir, "metrics.csv")).readline().count("loss"))
+    with open(os.path.join(first.loggers[0].log_dir, "metrics.csv")) as table:
+        print("logged", table.readline().count("loss"))
     loaded = Regression.load_from_checkpoint(best.best_model_path)
     second = trainer(folder, 5, logger=False, enable_checkpointing=False, enable_model_summary=False)
     print("loaded", loaded.hparams.hidden, round(second.validate(loaded, loaders()[1], verbose=False)[0]["val_loss"], 4))
