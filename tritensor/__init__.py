@@ -193,7 +193,7 @@ _import_hook.install()
 # Modules that lower floors call now and then (ground/providers.py).
 _providers.register("", lambda: _sys.modules["tritensor"])
 for _name in (
-    "array_api", "dispatch.meta", "distributed", "distributed.process_group", "distributed.shared_batch_norm", "func", "func.forward_ad",
+    "array_api", "data.loader_view", "dispatch.meta", "distributed", "distributed.process_group", "distributed.shared_batch_norm", "func", "func.forward_ad",
     "func.jacobians", "kernels.own_layouts", "multiprocessing", "nn.functional", "nn.init", "return_types", "tensor.overriding.interception",
     "torch_compat.finder", "utils.aten", "utils.compiled_extensions",
 ):  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tritensor.data.batch_reader import make_reader
+from tritensor.ground.providers import provider
 
 
 class DatasetKind:
@@ -62,9 +63,7 @@ class MultiProcessIterator(LoaderIterator):
     """The batches that worker processes make. `MultiProcessIterator(loader)` iterates over another object that has the attributes of a DataLoader."""
 
     def __init__(self, loader: Any) -> None:
-        from tritensor.data.loader_view import iterate_view  # few programs need it
-
-        self._batches = iterate_view(loader)
+        self._batches = provider("data.loader_view").iterate_view(loader)
 
     def __iter__(self) -> Any:
         return self

@@ -217,7 +217,8 @@ class HostValues:
             return memo[id(self)]
         if not self.is_leaf:
             raise GradError("deepcopy: only leaves can be deep-copied; use .clone(), or .detach() first")
-        memo[id(self)] = t = new_instance(type(self), array_of(self.array, memo))
+        t: Any = new_instance(type(self), array_of(self.array, memo))
+        memo[id(self)] = t
         t.tracked = self.tracked
         t.grad = copy.deepcopy(self.grad, memo)
         if hasattr(self, "__dict__"):

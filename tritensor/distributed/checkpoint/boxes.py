@@ -45,7 +45,7 @@ class Box(NamedTuple):
 class Sharded(Protocol):
     """A tensor that is part of another one, of `global_shape`, in which it begins at `global_offset`."""
 
-    __torch_function__ = disabled_torch_function
+    __torch_function__: Any = disabled_torch_function
     global_shape: tuple[int, ...]
     global_offset: tuple[int, ...]
 
@@ -66,7 +66,7 @@ def get_box(tensor: Any) -> tuple[tuple[int, ...], Box]:
 class PartTensor(Tensor):
     """A tensor that knows itself part of one of `global_shape`, at `global_offset`."""
 
-    __torch_function__ = disabled_torch_function
+    __torch_function__: Any = disabled_torch_function
     global_shape: tuple[int, ...]
     global_offset: tuple[int, ...]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from tritensor.ground.errors import ArgumentError
+from tritensor.ground.process import locks
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -18,7 +19,7 @@ class Future(Generic[T]):
 
     def __init__(self, *, devices: Any = None) -> None:
         self._given = threading.Event()
-        self._guard = threading.Lock()
+        self._guard = locks.lock()
         self._value: Any = None
         self._error: BaseException | None = None
         self._before: Future[Any] | None = None
@@ -148,7 +149,7 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
         if not isinstance(one, Future):
             raise TypeError(f"collect_all: {one!r} is a {type(one).__name__}; give a list of futures")
     made = _Collected(futures)
-    left, guard = [len(futures)], threading.Lock()
+    left, guard = [len(futures)], locks.lock()
 
     def count(_: Future[Any]) -> None:
         with guard:

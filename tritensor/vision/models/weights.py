@@ -130,7 +130,8 @@ def _make(name: str) -> Any:
         meta = _Meta(min_size=(least, least), num_params=parameters, num_classes=1000)
         members[member] = Weights(f"{_ADDRESS}{file}.pth", functools.partial(_transform, **settings), meta)
     members["DEFAULT"] = members.get(_V2, members[_V1])
-    return WeightsEnum(name, members, module="tritensor.vision.models")  # type: ignore[call-overload]
+    make: Any = WeightsEnum
+    return make(name, members, module="tritensor.vision.models")
 
 
 ENUMS: dict[str, Any] = {name: _make(name) for name in _FILES}

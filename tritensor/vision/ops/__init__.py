@@ -1,4 +1,4 @@
-"""Ops of vision, with torchvision's names: boxes, regions of interest, losses of detectors, layers. Composed of tritensor's ops; all but boxes take gradients."""
+"""Ops of vision, with torchvision's names: boxes, regions of interest, losses of detectors, layers. Composed of our ops; all but boxes take gradients."""
 
 from tritensor.vision.ops.box_losses import complete_box_iou_loss as complete_box_iou_loss
 from tritensor.vision.ops.box_losses import distance_box_iou_loss as distance_box_iou_loss
@@ -22,12 +22,12 @@ from tritensor.vision.ops.drop_block import drop_block2d as drop_block2d
 from tritensor.vision.ops.drop_block import drop_block3d as drop_block3d
 from tritensor.vision.ops.feature_pyramid_network import FeaturePyramidNetwork as FeaturePyramidNetwork
 from tritensor.vision.ops.focal_loss import sigmoid_focal_loss as sigmoid_focal_loss
-from tritensor.vision.ops.misc import MLP as MLP
-from tritensor.vision.ops.misc import Conv2dNormActivation as Conv2dNormActivation
-from tritensor.vision.ops.misc import Conv3dNormActivation as Conv3dNormActivation
-from tritensor.vision.ops.misc import FrozenBatchNorm2d as FrozenBatchNorm2d
-from tritensor.vision.ops.misc import Permute as Permute
-from tritensor.vision.ops.misc import SqueezeExcitation as SqueezeExcitation
+from tritensor.vision.ops.layers import MLP as MLP
+from tritensor.vision.ops.layers import Conv2dNormActivation as Conv2dNormActivation
+from tritensor.vision.ops.layers import Conv3dNormActivation as Conv3dNormActivation
+from tritensor.vision.ops.layers import FrozenBatchNorm2d as FrozenBatchNorm2d
+from tritensor.vision.ops.layers import Permute as Permute
+from tritensor.vision.ops.layers import SqueezeExcitation as SqueezeExcitation
 from tritensor.vision.ops.poolers import MultiScaleRoIAlign as MultiScaleRoIAlign
 from tritensor.vision.ops.roi_align import PSRoIAlign as PSRoIAlign
 from tritensor.vision.ops.roi_align import RoIAlign as RoIAlign

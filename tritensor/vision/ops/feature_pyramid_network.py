@@ -10,7 +10,7 @@ from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.tensor.core import Tensor
-from tritensor.vision.ops.misc import Conv2dNormActivation
+from tritensor.vision.ops.layers import Conv2dNormActivation
 
 Maps = tuple[list[Tensor], list[str]]
 
@@ -25,7 +25,7 @@ class ExtraFPNBlock(nn.Module):
 class LastLevelMaxPool(ExtraFPNBlock):
     """A level "pool", every second element of the coarsest."""
 
-    def forward(self, x: list[Tensor], y: list[Tensor], names: list[str]) -> Maps:
+    def forward(self, x: list[Tensor], y: list[Tensor], names: list[str]) -> Maps:  # type: ignore[override]  # torchvision's names
         return [*x, F.max_pool2d(x[-1], kernel_size=1, stride=2, padding=0)], [*names, "pool"]
 
 

@@ -96,4 +96,5 @@ def all_to_all_single_autograd(
 
     rows = self.shape[0] if output_split_sizes is None else sum(output_split_sizes)
     out = self.new_empty((rows, *self.shape[1:]))
-    return functional.all_to_all_single(out, self.contiguous(), output_split_sizes, input_split_sizes, _group(group))
+    there, here = [None if given is None else list(given) for given in (output_split_sizes, input_split_sizes)]
+    return functional.all_to_all_single(out, self.contiguous(), there, here, _group(group))

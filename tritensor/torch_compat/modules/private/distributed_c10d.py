@@ -1,4 +1,4 @@
-"""torch.distributed's names of backends and levels of debugging, its constants, and torch.distributed.distributed_c10d, where scripts take the group itself from."""
+"""torch.distributed's names of backends and levels of debugging, its constants, and distributed_c10d, where scripts take the group itself from."""
 
 from __future__ import annotations
 
