@@ -13,6 +13,7 @@ from tritensor.ground.strides import (
     ordered_strides,
     strides_in_format,
 )
+from tritensor.kernels.attention.layout import result_strides
 from tritensor.kernels.indexing.index import index_order, plan
 from tritensor.kernels.spectral.fourier import inward_order
 
@@ -49,6 +50,11 @@ def _stack(shape: Steps, arrays: Sequence[Any], attrs: dict[str, Any]) -> Steps 
     return joined and (*joined[:dim], first[dim] * joined[dim], *joined[dim:])
 
 
+def _attention(shape: Steps, arrays: Sequence[Any], attrs: dict[str, Any]) -> Steps | None:
+    q, k, v, *mask = arrays
+    return result_strides(q, k, v, mask[0] if mask else None, attrs.get("p", 0.0))
+
+
 def _index_get(shape: Steps, arrays: Sequence[Any], attrs: dict[str, Any]) -> Steps | None:
     x, *indices = arrays
     return index_order(shape, x, indices, plan(x.shape, attrs["dims"], attrs["front"]))
@@ -70,6 +76,6 @@ def _fft_of_real(shape: Steps, arrays: Sequence[Any], attrs: dict[str, Any]) -> 
 
 
 _RULES: dict[str, Callable[[Steps, Sequence[Any], dict[str, Any]], Steps | None]] = {
-    "copy": _copy, "glu": _glu, "cat": _cat, "stack": _stack, "index_get": _index_get,
+    "attention": _attention, "flash_attention": _attention, "copy": _copy, "glu": _glu, "cat": _cat, "stack": _stack, "index_get": _index_get,
     "fft_c2c": _fft, "fft_r2c": _fft, "fft_c2r": _fft, "fft_of_real": _fft_of_real,
 }  # fmt: skip

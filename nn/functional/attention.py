@@ -63,7 +63,11 @@ def scaled_dot_product_attention(
     factor = (1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0) if scale is None else float(scale)
     causal, p = bool(is_causal), float(dropout_p)
     # drawn here and not in the op: forward and backward must drop the same weights; a philox call gives four words
-    drawn = default_generator.draw(math.prod(query.shape[:-1]) * -(-key.shape[-2] // 4)) if p and not running.levels else (0, 0)
+    drawn = (
+        default_generator.draw(math.prod(query.shape[:-1]) * -(-key.shape[-2] // 4))
+        if p and not running.levels and not query.is_meta
+        else (0, 0)
+    )
     if query.device.type == "cuda" and _uses_flash(query, key, value, attn_mask, factor):
         return ops.flash_attention(query, key, value, attn_mask, scale=factor, causal=causal, p=p, seed=drawn[0], offset=drawn[1])
     # the flash kernels above read shared heads in place; the products below need one head of key and value for each query's

@@ -120,6 +120,32 @@ def test_layers_forward_and_backward(name: str) -> None:
     assert found[0] == found[1]
 
 
+def test_layouts_of_a_network() -> None:
+    """Channels that lie last, and heads that were split off features, stay so."""
+    found = []
+    for device in ("cpu", "meta"):
+        steps = [
+            nn.Conv2d(3, 8, 3, padding=1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 8, 1),
+            nn.Upsample(scale_factor=2),
+        ]
+        x = tt.ones(2, 3, 8, 8, device=device).to(memory_format=tt.channels_last)
+        strides = []
+        for step in steps:
+            x = step.to(device).to(memory_format=tt.channels_last)(x)
+            strides.append(x.stride())
+        q = tt.ones(2, 4, 3, 8, device=device).transpose(1, 2)
+        mask = tt.ones(4, 4, device=device)
+        for options in ({}, {"is_causal": True}, {"dropout_p": 0.5}, {"attn_mask": mask}):
+            strides.append(nn.functional.scaled_dot_product_attention(q, q, q, **options).stride())
+        strides += [tt.cat([x, x], 1).stride(), tt.stack([x, x]).stride(), x[tt.tensor([0, 1])].stride(), tt.fft.fft(x, dim=1).stride()]
+        found.append(strides)
+    assert found[0] == found[1]
+
+
 OPTIMIZERS = ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop")
 
 

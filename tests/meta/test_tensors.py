@@ -94,6 +94,7 @@ def test_nothing_is_drawn() -> None:
     before = tt.get_rng_state()
     x = tt.rand(3, 4, device="meta")
     tt.nn.functional.dropout(x), tt.bernoulli(x), x.multinomial(2), tt.randn(2, device="meta"), x.normal_(), x.exponential_(), tt.poisson(x)
+    tt.nn.functional.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.5), tt.nn.functional.gumbel_softmax(x)
     tt.nn.init.trunc_normal_(x), tt.nn.init.orthogonal_(x), tt.nn.init.sparse_(x, 0.5), tt.nn.LSTM(2, 3, device="meta")
     assert tt.equal(tt.get_rng_state(), before)
 
