@@ -1,4 +1,4 @@
-"""What `__torch_function__` is given in torch and here: functions by name, types, arguments; the class of each result; who is who among functions."""
+"""Calls that `__torch_function__` is given in torch and here: functions by name, types, arguments; the class of each result; who is who among functions."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ FILES = {
     "__config__": "front.configuration", "_tensor_str": "front.tensor_text",
     "_utils": "private.flat_tensors", "__future__": "private.future", "nn._reduction": "private.nn_reduction",
     "futures": "futures",
-    "nn.grad": "nn.grad", "nn.common_types": "nn.common_types", "overrides": "private.overrides",
+    "nn.grad": "nn.grad", "nn.common_types": "nn.common_types", "overrides": "overriding.overrides",
+    "utils._python_dispatch": "overriding.python_dispatch",
     "_jit_internal": "private.jit_internal", "_prims_common": "private.prims_common",
     "utils.model_zoo": "private.model_zoo", "distributed.distributed_c10d": "private.distributed_c10d",
     "distributed.constants": "private.distributed_c10d", "_subclasses.fake_tensor": "tracing.fake_tensors", "_subclasses": "tracing.fake_tensors",
@@ -106,7 +107,7 @@ _ADDED: dict[str, dict[str, str]] = {
             "_Reduction _canonical_mask _get_softmax_dim _in_projection _in_projection_packed _list_with_default _mha_shape_check _none_or_dtype "
             "_unpool_output_size _verify_batch_size GRID_SAMPLE_INTERPOLATION_MODES GRID_SAMPLE_PADDING_MODES assert_int_or_pair DType",
         "nn.ntuple": "_pair _single _triple",
-        "private.overrides": "has_torch_function has_torch_function_unary has_torch_function_variadic handle_torch_function",
+        "overriding.overrides": "has_torch_function has_torch_function_unary has_torch_function_variadic handle_torch_function",
         "private.jit_internal": "BroadcastingList1 BroadcastingList2 BroadcastingList3 boolean_dispatch _overload",
     },
     "nn.modules.activation": {".nn.layers.attention.base": "NonDynamicallyQuantizableLinear"},

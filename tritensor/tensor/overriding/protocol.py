@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -57,6 +57,32 @@ class _Disabled:
 
 
 disabled_torch_function = _Disabled()
+
+
+class _DisabledDispatch:
+    """`torch._C._disabled_torch_dispatch_impl`: what Tensor has for its __torch_dispatch__."""
+
+    __name__ = __qualname__ = "_disabled_torch_dispatch_impl"
+
+    def __call__(self, func: Callable[..., Any], types: Any = (), args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+disabled_torch_dispatch = _DisabledDispatch()
+
+
+def refuse_dispatch(what: str) -> NoReturn:
+    """Raise NotImplementedError for a class or mode below autograd."""
+    raise NotImplementedError(
+        f"{what}: nothing here calls __torch_dispatch__, which sees ops of aten: ops here are others. Take calls over one floor above, by "
+        "__torch_function__ or a torch.overrides.TorchFunctionMode; FlopCounterMode and the profiler count ops by themselves"
+    )
+
+
+def require_no_dispatch(cls: type) -> None:
+    """Raise NotImplementedError for a class of tensors with a __torch_dispatch__ of its own, when an instance of it is made."""
+    if getattr(cls, "__torch_dispatch__", disabled_torch_dispatch) is not disabled_torch_dispatch:
+        refuse_dispatch(cls.__qualname__)
 
 
 def takes_over(x: Any) -> bool:
@@ -208,3 +234,4 @@ def convert(result: Any, cls: type) -> Any:
 
 
 Tensor.__torch_function__ = classmethod(default_torch_function)  # type: ignore[attr-defined]
+Tensor.__torch_dispatch__ = disabled_torch_dispatch  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from tritensor.tensor.functions.creation.constructors import to_dlpack as to_dlp
 from tritensor.tensor.overriding.protocol import ALL_DISABLED, setting
 from tritensor.tensor.overriding.protocol import DisableTorchFunction as DisableTorchFunction
 from tritensor.tensor.overriding.protocol import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from tritensor.tensor.overriding.protocol import disabled_torch_dispatch as _disabled_torch_dispatch_impl  # noqa: F401
 from tritensor.tensor.overriding.protocol import disabled_torch_function as _disabled_torch_function_impl  # noqa: F401
 
 _TensorMeta = type(Tensor)  # the class of the class Tensor, in annotations of what is one

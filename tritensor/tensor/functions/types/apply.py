@@ -17,6 +17,7 @@ from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.host_values import new_instance
+from tritensor.tensor.overriding.protocol import refuse_dispatch, require_no_dispatch
 from tritensor.tensor.public_api.publish import function
 
 
@@ -66,12 +67,19 @@ def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) 
     """A leaf of a class on data's memory, whose __new__ and __init__ are not called."""
     if not isinstance(data, Tensor):
         raise TypeError(f"_make_subclass: data is a {type(data).__name__}; give a tensor")
+    require_no_dispatch(cls)
     made = new_instance(cls, data.detach().array if type(data) is Tensor else Tensor.detach(data.as_subclass(Tensor)).array)
     made.version = version_of(data)
     return made.requires_grad_() if require_grad else made
 
 
+def _make_wrapper_subclass(cls: type[Tensor], *args: Any, **kwargs: Any) -> Any:
+    """Raises NotImplementedError: a tensor without memory of its own, whose __torch_dispatch__ computes."""
+    refuse_dispatch(f"_make_wrapper_subclass: {cls.__qualname__}")
+
+
 Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
+Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)  # type: ignore[attr-defined]
 
 
 @function(free=False)
@@ -81,6 +89,7 @@ def as_subclass(x: Tensor, cls: type) -> Any:
     """
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"as_subclass: cls is {getattr(cls, '__name__', repr(cls))}; give a subclass of Tensor")
+    require_no_dispatch(cls)
     made = new_instance(cls, x.array)
     if not x.tracked:
         made.version = version_of(x)
