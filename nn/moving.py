@@ -201,11 +201,11 @@ class Movable:
 
     def cuda(self, device: Any = None) -> Any:
         """Move to a GPU, the current one unless given, as `to` does."""
-        return self.to(device="cuda" if device is None else device)
+        return Movable.to(self, device="cuda" if device is None else device)  # a class's own `to` may be made of these
 
     def cpu(self) -> Any:
         """Move to the CPU, as `to` does."""
-        return self.to(device="cpu")
+        return Movable.to(self, device="cpu")
 
     def type(self, dst_type: DType) -> Any:
         """Cast every parameter and buffer, integer ones too."""

@@ -238,3 +238,19 @@ def test_the_gradient_by_a_parameter_that_is_1() -> None:
     assert b.grad is not None
     assert a.grad.tolist() == pytest.approx([1 + math.log(0.5), 1 + math.log(0.25)])
     assert b.grad.tolist() == pytest.approx([1 + math.log(0.5), 1 + math.log(0.75)])
+
+
+def test_a_subclass_of_independent_may_keep_its_validation_in_its_base() -> None:
+    class Kept(D.Independent):
+        @property
+        def _validate_args(self) -> Any:
+            return self.base_dist._validate_args
+
+        @_validate_args.setter
+        def _validate_args(self, value: Any) -> None:
+            self.base_dist._validate_args = value
+
+    spread = Kept(D.Normal(tt.zeros(2), tt.ones(2), validate_args=True), 1).expand((3,))
+    assert spread.batch_shape == (3,)
+    assert spread.base_dist.batch_shape == (3, 2)
+    assert spread._validate_args is True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -139,3 +140,14 @@ def test_a_container_holds_modules_by_name_and_says_what_is_newer() -> None:
     with pytest.warns(FutureWarning, match="nn.Container is deprecated"):
         made = tt.nn.Container(a=tt.nn.ReLU())
     assert repr(made) == "Container(\n  (a): ReLU()\n)"
+
+
+def test_a_modules_own_to_may_be_made_of_cpu_and_cuda() -> None:
+    class Own(Linear):
+        def to(self, device: Any) -> Any:  # type: ignore[override]
+            return self.cpu() if str(device) == "cpu" else self.cuda()
+
+    m = Own(1, 1)
+    assert m.to("cuda") is m
+    assert m.weight.is_cuda
+    assert not m.to("cpu").weight.is_cuda

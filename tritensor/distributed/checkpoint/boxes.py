@@ -45,7 +45,6 @@ class Box(NamedTuple):
 class Sharded(Protocol):
     """A tensor that is part of another one, of `global_shape`, in which it begins at `global_offset`."""
 
-    __torch_function__: Any = disabled_torch_function
     global_shape: tuple[int, ...]
     global_offset: tuple[int, ...]
 

@@ -36,12 +36,9 @@ class Independent(Distribution):
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         new = self._get_checked_instance(Independent, _instance)
-        # First: a subclass may keep in its base what Distribution.__init__ sets.
+        # First: a subclass may keep all that it has, its validation too, in its base.
         new.base_dist = self.base_dist.expand((*batch_shape, *self.event_shape[: self.reinterpreted_batch_ndims]))
-        new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
+        return super().expand(batch_shape, new)
 
     has_rsample = delegate("base_dist.has_rsample")
 

@@ -106,8 +106,8 @@ def _kind_for(view: Tensor, kind: type[Tensor]) -> type[Tensor]:
     found = _kinds.get((cls, kind))
     if found is None:
         names = {"__slots__": (), "becomes": cls, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
-        metaclass: Any = type(cls)
-        found = _kinds[cls, kind] = metaclass(cls.__name__, (kind, cls), names)
+        meta: Any = type(cls)
+        found = _kinds[cls, kind] = meta(cls.__name__, (kind, cls), names)
     return found
 
 
