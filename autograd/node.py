@@ -14,6 +14,7 @@ from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.names import SavedValue, name_of, shown
 from tritensor.ground import dtypes
 from tritensor.ground.errors import GradError
+from tritensor.ground.numpy_warnings import quietly
 from tritensor.ground.process import locks
 from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray
@@ -172,7 +173,10 @@ class Node:
             with no_grad():
                 found = self._call(corner, wrap_gradient(g), needs, True)
             return tuple(getattr(x, "array", x) for x in found)
-        return self._call(corner, g, needs, False)
+        try:
+            return self._call(corner, g, needs, False)
+        except RuntimeWarning:
+            return quietly(self._call, corner, g, needs, False)  # type: ignore[no-any-return]
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         """Gradients of the inputs as tensors, the rule run op by op and recorded: differentiable again."""

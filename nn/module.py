@@ -180,8 +180,7 @@ class Module(Movable):
     ) -> Iterator[tuple[str, Any]]:
         """Members of this module and of those below, as get_members_fn tells them of each: subclasses have kinds of their own."""
         seen: set[int] = set()
-        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
-        for at, module in modules:
+        for at, module in self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]:
             for name, member in get_members_fn(module):
                 if member is None or id(member) in seen:
                     continue

@@ -1,4 +1,4 @@
-"""What subclasses of modules and distributions of other libraries reach for, and sizes as containers of trees."""
+"""Subclasses of modules and distributions as other libraries write them, and sizes as containers of trees."""
 
 from __future__ import annotations
 

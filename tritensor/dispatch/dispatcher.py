@@ -12,6 +12,7 @@ from tritensor.dispatch import nodes
 from tritensor.dispatch.nodes import record_node, refuse_written, share, written
 from tritensor.ground import device_errors, dtypes
 from tritensor.ground.errors import DeviceError
+from tritensor.ground.numpy_warnings import quietly
 from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, to_layout
@@ -84,8 +85,8 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
             if recording is None:
                 op.shape(*arrays, **attrs)
             result = recording(given) if recording is not None else corner.run_first(key, given, arrays, attrs)
-    except TypeError as error:
-        raise explain_misgiven(op, attrs, error) from error.__cause__
+    except (TypeError, RuntimeWarning) as error:
+        result = _compute_quietly(op, arrays, attrs, error)
     if op.mutates:  # not before: an index out of range, which only the numbers tell, has changed nothing
         written(op, inputs)
         return None
@@ -111,6 +112,15 @@ def _run_elsewhere(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], kind:
     if kind is WrappedArray:
         return transform.current.run(op, inputs, attrs)
     return provider("dispatch.meta").run(op, inputs, attrs)
+
+
+def _compute_quietly(op: Op, arrays: list[Any], attrs: dict[str, Any], error: TypeError | RuntimeWarning) -> Any:
+    """A result on the CPU once more, whose first computation a warning of numpy's has ended. Raises TypeError for attributes that do not fit."""
+    if isinstance(error, TypeError):
+        raise explain_misgiven(op, attrs, error) from error.__cause__
+    if op.mutates or not any([isinstance(a, np.ndarray) for a in arrays]):  # what has been written in part cannot be computed once more
+        raise error
+    return quietly(op.cpu, *arrays, **attrs)
 
 
 def _outputs(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], result: tuple[Any, ...], record: bool) -> Any:

@@ -22,6 +22,7 @@ from tritensor.dispatch.nodes import share
 from tritensor.ground import dtypes
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import DTypeError
+from tritensor.ground.numpy_warnings import quietly
 from tritensor.ground.strides import CONTIGUOUS, IMAGES
 from tritensor.ground.transforms import running, transform
 from tritensor.ops.array import CudaArray, to_layout
@@ -62,7 +63,10 @@ def binary_path(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
             and x.flags.c_contiguous
             and (same or (y.flags.c_contiguous and _fits(x.shape, y.shape)))
         ):
-            result = compute(x, y)
+            try:
+                result = compute(x, y)
+            except RuntimeWarning:
+                result = quietly(compute, x, y)
             if type(result) is not ndarray:  # of two 0-d arrays numpy makes a number
                 result = np.asarray(result)
         # Layouts that were asked for before have been through the shape rule; a recording exists for them or it does not.
@@ -150,7 +154,10 @@ def _scalar_path(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
             if is_ufunc and number:
                 cached = _numbers[x.dtype.char].get(number)
                 number = _as_array(number, x.dtype) if cached is None else cached
-            result = compute(x, number) if left else compute(number, x)
+            try:
+                result = compute(x, number) if left else compute(number, x)
+            except RuntimeWarning:
+                result = quietly(compute, x, number) if left else quietly(compute, number, x)
             if type(result) is not np.ndarray:
                 result = np.asarray(result)
         out = new(result)
@@ -193,7 +200,10 @@ def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 def _compute_with_gaps(compute: Callable[..., Any], rule: str, x: Any, y: Any) -> Any:
     """The result of arrays with gaps between their elements, as a slice has: numpy's order may be another than the layout rule's."""
-    result = compute(x, y)
+    try:
+        result = compute(x, y)
+    except RuntimeWarning:
+        result = quietly(compute, x, y)
     if type(result) is not np.ndarray:
         return np.asarray(result)
     plain = x.shape == result.shape and result.flags.c_contiguous and _descend(x.strides)
@@ -249,7 +259,10 @@ def _unary_path(op: Op, proven: bool = False) -> Callable[..., Any]:
             result = recording((x,))
         # No check: an elementwise op without attributes takes every floating array, and its result lies as the ufunc's does.
         elif bare is not None and type(x) is ndarray and x.dtype.char in "fd" and not attrs:
-            result = bare(x)  # a ufunc without its care for 16-bit floats
+            try:
+                result = bare(x)  # a ufunc without its care for 16-bit floats
+            except RuntimeWarning:
+                return apply(op, a)
             if type(result) is not ndarray:
                 result = np.asarray(result)
         elif type(x) is not ndarray or (x.dtype.char not in _FLOATS if floats_only else x.dtype.char in refused):
@@ -259,8 +272,8 @@ def _unary_path(op: Op, proven: bool = False) -> Callable[..., Any]:
                 if check is not None:
                     check(x, **attrs)
                 result = compute(x, **attrs)
-            except TypeError as error:
-                raise dispatcher.explain_misgiven(op, attrs, error) from error.__cause__
+            except (TypeError, RuntimeWarning) as error:
+                return _try_again(op, a, attrs, error)
             if type(result) is not ndarray:
                 result = np.asarray(result)
             # Only a result that may lie otherwise than the op's layout rule says is looked at closely.
@@ -281,6 +294,13 @@ def _unary_path(op: Op, proven: bool = False) -> Callable[..., Any]:
     return call
 
 
+def _try_again(op: Op, a: Any, attrs: dict[str, Any], error: TypeError | RuntimeWarning) -> Any:
+    """What `apply` gives where a warning of numpy's has ended a computation. Raises TypeError for attributes that do not fit."""
+    if isinstance(error, TypeError):
+        raise dispatcher.explain_misgiven(op, attrs, error) from error.__cause__
+    return apply(op, a, **attrs)
+
+
 def _plain_path(op: Op) -> Callable[..., Any]:
     """The call of an op of two or three inputs whose `cpu` has a `plain` form (matmul, linear): of float32 or float64 arrays of one type that gives a fresh
     result, or None where their layouts want more care, and then `apply` takes the call."""
@@ -297,11 +317,14 @@ def _plain_path(op: Op) -> Callable[..., Any]:
         if type(x) is not ndarray or type(y) is not ndarray or dtype is not y.dtype or dtype.char not in "fd":
             return apply(op, a, b, *rest)
         c = rest[0] if rest else None
-        if c is None:
-            result = plain(x, y)
-        elif isinstance(c, Tensor) and type(c.array) is ndarray and c.array.dtype is dtype and len(rest) < most - 1:
-            result = plain(x, y, c.array)
-        else:
+        try:
+            if c is None:
+                result = plain(x, y)
+            elif isinstance(c, Tensor) and type(c.array) is ndarray and c.array.dtype is dtype and len(rest) < most - 1:
+                result = plain(x, y, c.array)
+            else:
+                return apply(op, a, b, *rest)
+        except RuntimeWarning:
             return apply(op, a, b, *rest)
         if result is None:
             return apply(op, a, b, *rest)

@@ -66,7 +66,11 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
     # Memory that was lent to saved values of the graph is given its own copy before it changes.
     if (version := target.version) is not None and version.borrowers is not None:
         copy_for_borrowers(target)
-    run(*given, out=a)
+    try:
+        run(*given, out=a)
+    except RuntimeWarning:  # a ufunc looks for these when all is written
+        if isinstance(a, CudaArray):
+            raise
     version_of(target).bump(who)
     return True
 
