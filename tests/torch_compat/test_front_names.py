@@ -118,3 +118,13 @@ def test_calls_of_other_ranks_are_named_and_not_there() -> None:
         rpc.init_rpc("worker")
     assert not isinstance(3, rpc.RRef)
     assert (tt._C._disabled_torch_function_impl, tt._C.DisableTorchFunction) != (None, None)
+
+
+def test_modules_under_names_that_are_something_else_as_well() -> None:
+    assert tt.jit.annotations is importlib.import_module("tritensor.jit.annotations")
+    assert tt.jit.annotations.BroadcastingList2[int] == list[int]
+    assert tt.jit.annotations.List is not None
+    assert importlib.import_module("tritensor.distributed._tensor").DTensor is tt.distributed.tensor.DTensor
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        tt.distributed._tensor.nothing  # noqa: B018
+    assert importlib.import_module("tritensor.cuda.amp.common").amp_definitely_not_available() is not tt.cuda.is_available()

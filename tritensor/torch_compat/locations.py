@@ -13,7 +13,8 @@ ELSEWHERE = {
 COMMANDS = {"doctor": "tools.doctor", "launch": "cuda.launch:launch", "run": "tools.run_script"}
 # Modules that are files of modules/, under PyTorch's path.
 FILES = {
-    "distributed.rpc": "distributed.rpc", "distributed.autograd": "distributed.rpc",
+    "distributed.rpc": "distributed.rpc", "distributed.autograd": "distributed.rpc", "distributed._tensor": "distributed.older_paths",
+    "cuda.amp.common": "devices.amp_availability",
     "_C": "internals", "_C._nn": "nn.internals", "_C._profiler": "autograd.profiler_settings",
     "accelerator": "devices.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "devices.cpu", "cuda.nccl": "devices.nccl", "jit": "jit",
     "xpu": "devices.xpu", "mtia": "devices.absent",
@@ -63,7 +64,6 @@ _ADDED: dict[str, dict[str, str]] = {
             "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7",
     },
     "_C": {
-        ".tensor.overriding.protocol": "_disabled_torch_function_impl=disabled_torch_function DisableTorchFunctionSubclass DisableTorchFunction",
         "front.compiled_names":
             "_are_functorch_transforms_active _get_default_device _get_accelerator _get_privateuse1_backend_name _jit_can_fuse_on_cpu _jit_can_fuse_on_gpu",
     },
@@ -101,6 +101,7 @@ _ADDED: dict[str, dict[str, str]] = {
     },
     "export": {"private.export": "Dim dims"},
     "fx": {"internals": "wrap"},
+    "jit.annotations": {"private.jit_internal": "BroadcastingList1 BroadcastingList2 BroadcastingList3"},
     "mps": {"devices.absent": "is_available device_count"},
     "nn.functional": {
         "nn.private_names":

@@ -144,3 +144,6 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     """Whether obj is of a type; of `List[int]` and the like the outer type alone is asked."""
     wanted = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
     return builtins.isinstance(obj, tuple([typing.get_origin(t) or t for t in wanted]))  # type: ignore[misc]
+
+
+del annotations  # of __future__: jit.annotations is a module of PyTorch's
