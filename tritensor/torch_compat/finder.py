@@ -23,20 +23,31 @@ from tritensor.torch_compat.placeholders import NAMES_ONLY, find_placeholder
 ABSENT = object()
 
 
+_names_held: Any = types.ModuleType.__dict__["__dict__"].__get__  # type: ignore[index]  # what a module holds, whatever its class says
+
+
 class PathModule(NamedModule):
-    """A module that holds nothing itself: its names are looked up where they stand."""
+    """A module that holds nothing itself: its names are looked up where they stand, and all at once for who asks what it holds, by vars(module)."""
 
     def __init__(self, path: str) -> None:
         super().__init__("tritensor." + path, f"PyTorch's path torch.{path}: its names stand elsewhere in tritensor.")
-        self.__dict__["_path"] = path
+        _names_held(self)["_path"] = path
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        held: dict[str, Any] = _names_held(self)
+        if not held.get("_is_filled"):
+            held["_is_filled"] = True
+            held.update({name: look_up(self._path, name) for name in self.__all__})
+        return held
 
     def __getattr__(self, name: str) -> Any:
-        path = self.__dict__["_path"]
+        path = _names_held(self)["_path"]
         if name == "__all__":
             listed = {*namespaces.get(path, ()), *recorded_names.names_of(path)}
             return sorted(n for n in listed if not n.startswith("_") and find_name(path, n) is not ABSENT)
         value = look_up(path, name)
-        self.__dict__[name] = value  # looked up once: the next access does not come here
+        _names_held(self)[name] = value  # looked up once: the next access does not come here
         return value
 
     def __dir__(self) -> list[str]:
@@ -116,7 +127,8 @@ def _find_at_home(path: str, name: str) -> Any:
         if not _is_answered(path):  # imported only where that cannot fail: an import inside of a look-up would hide its error
             return ABSENT
         module = importlib.import_module("tritensor." + path)
-    return vars(module)[name] if name in vars(module) else _find_object(path, name)
+    held = _names_held(module)
+    return held[name] if name in held else _find_object(path, name)
 
 
 def _is_answered(path: str) -> bool:
