@@ -190,6 +190,10 @@ PAGES: tuple[Page, ...] = (
             *of_modules("", "", "", "vision.io", "vision.utils", "vision.models").groups,
         ),
     ),
+    of_modules(
+        "audio", "audio: transforms, functional", "Features, filters and augmentation of sound, with torchaudio's names; [what is here](../audio.md).",
+        "audio", "audio.transforms", "audio.functional",
+    ),
     of_modules("io", "save, load, safetensors", "Files, and what they may hold; [formats](../checkpoints.md).", "io", "serialization"),
     of_modules("training", "training: Trainer, callbacks", "The loop, written once; [how to use it](../training.md).", "training"),
     of_modules("models", "models: ResNet, GPT-2, ...", "Networks that everyone builds.", "models"),
