@@ -92,6 +92,7 @@ def test_functions_with_an_underscore() -> None:
     starts, columns = tt.tensor([0, 2, 2, 3]), tt.tensor([1, 2, 0])
     assert tt._convert_indices_from_csr_to_coo(starts, columns).tolist() == [[0, 0, 2], [1, 2, 0]]
     assert tt._convert_indices_from_csr_to_coo(starts, columns, transpose=True, out_int32=True).tolist() == [[1, 2, 0], [0, 0, 2]]
+    assert tt._segment_reduce(tt.tensor([1.0, 2.0, 3.0]), "sum", offsets=tt.tensor([0, 2, 3])).tolist() == [3, 3]
     tt.manual_seed(0)
     assert tt._standard_gamma(tt.full((4000,), 3.0)).mean().item() == pytest.approx(3.0, rel=0.05)
     assert tt.allclose(tt._sample_dirichlet(tt.ones(5, 3)).sum(-1), tt.ones(5))

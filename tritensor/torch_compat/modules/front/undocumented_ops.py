@@ -42,6 +42,9 @@ def _convert_indices_from_csr_to_coo(
     return made.int() if out_int32 else made
 
 
+_segment_reduce: Any = public["segment_reduce"]  # its older name
+
+
 def _cast(name: str) -> Any:
     def cast(self: Tensor, non_blocking: bool = False) -> Tensor:
         made: Tensor = getattr(self, name)()
