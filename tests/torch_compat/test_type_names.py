@@ -101,20 +101,6 @@ def test_annotations_of_a_module_and_of_what_derives_from_it_can_be_read() -> No
         assert get_type_hints(Net)["width"] is int
 
 
-def test_modules_of_types_of_our_own_pickle_by_name() -> None:
-    with run_script.opened():
-        torch = importlib.import_module("torch")
-        for module in (
-            torch,
-            importlib.import_module("torch.nn.modules.conv"),
-            torch.backends.cudnn,
-            importlib.import_module("torch.version"),
-        ):
-            assert type(module) is not types.ModuleType
-            assert pickle.loads(pickle.dumps(module)) is module
-            assert copy.deepcopy({"m": module})["m"] is module
-
-
 def test_the_layers_are_where_pytorch_defines_them() -> None:
     recorded = {
         (path.removeprefix("nn.modules."), name)
