@@ -2,11 +2,8 @@
 
 import os
 import tempfile
-import warnings
 
 import torch
-
-warnings.simplefilter("ignore")
 from parlai.core.agents import create_agent
 from parlai.scripts.train_model import TrainModel
 from parlai.utils import logging
