@@ -94,6 +94,20 @@ def test_objects_arrive_as_copies(world: None) -> None:
     assert got == [7]
 
 
+def test_a_wrapped_module_tells_how_it_is_averaged(world: None) -> None:
+    wrapped = nn.parallel.DistributedDataParallel(nn.Linear(2, 3), bucket_cap_mb=1, find_unused_parameters=True)
+    told = wrapped._get_ddp_logging_data()
+    assert (told["world_size"], told["rank"], told["backend_name"], told["module_name"]) == (1, 0, "gloo", "Linear")
+    assert (told["num_parameter_tensors"], told["total_parameter_size_bytes"], told["bucket_cap_bytes"]) == (2, 36, 1 << 20)
+    assert (told["find_unused_parameters"], told["static_graph"]) == (1, 0)
+    wrapped.require_backward_grad_sync = False  # a program that begins the backward itself
+    out = wrapped(tt.ones(1, 2))
+    assert wrapped.reducer._rebuild_buckets() is False
+    wrapped.reducer.prepare_for_backward([out])
+    out.sum().backward()
+    assert wrapped.module.bias.grad.tolist() == [1, 1, 1]
+
+
 def test_a_wrapped_module_trains_as_it_does_bare(world: None) -> None:
     bare = nn.Linear(3, 2)
     model = nn.parallel.DistributedDataParallel(bare, find_unused_parameters=True)

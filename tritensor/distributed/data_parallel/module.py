@@ -158,6 +158,16 @@ class DistributedDataParallel(Module, Joinable):
         """When each bucket of the last backward was complete and when averaged, in seconds from its first gradient: what overlaps with what."""
         return self.reducer.times
 
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """How gradients are averaged, by the names that PyTorch's log has for it: sizes in bytes, switches as 0 and 1."""
+        group, params = self.process_group, self.reducer.params
+        return {
+            "world_size": group.size(), "rank": group.rank(), "backend_name": group.name(), "module_name": type(self.module).__name__,
+            "device_ids": ", ".join(map(str, self.device_ids or ())), "bucket_cap_bytes": self.bucket_bytes_cap,
+            "num_parameter_tensors": len(params), "total_parameter_size_bytes": sum(p.nbytes for p in params),
+            **{n: int(getattr(self, n)) for n in ("broadcast_buffers", "find_unused_parameters", "gradient_as_bucket_view", "static_graph")},
+        }  # fmt: skip
+
     def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
         """Communicate gradients by `hook(state, bucket)`, which returns a Future of the bucket's tensor; it divides by the number of processes
         itself. Hooks of PyTorch's names are in distributed.algorithms.ddp_comm_hooks.default_hooks. Raises RuntimeError for a second hook."""

@@ -86,6 +86,14 @@ class Reducer:
             used = find_leaves(outputs)
             self._unused = [i for i, p in enumerate(self.params) if id(p) not in used]
 
+    def prepare_for_backward(self, outputs: Sequence[Tensor]) -> None:
+        """`expect`, by the name that programs call which begin a backward themselves."""
+        self.expect(outputs)
+
+    def _rebuild_buckets(self) -> bool:
+        """False: nothing is left to rebuild; it is done at the end of the first backward."""
+        return False
+
     def _refuse_unfinished(self) -> None:
         if not self._running:
             return
