@@ -94,6 +94,32 @@ def test_objects_arrive_as_copies(world: None) -> None:
     assert got == [7]
 
 
+def test_communication_hooks_give_futures_that_are_taken(world: None) -> None:
+    from tritensor.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    wrapped = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    wrapped.register_comm_hook(None, default_hooks.bf16_compress_hook)
+    wrapped(tt.ones(1, 2)).sum().backward()
+    assert wrapped.module.weight.grad.tolist() == [[1, 1]]
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_local_sgd_averages_less_from_its_beginning_on(world: None, within: bool) -> None:
+    from tritensor.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as local
+
+    wrapped = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    part = dist.new_group([0])
+    state = local.PostLocalSGDState(None, part, 2, within)
+    wrapped.register_comm_hook(state, local.post_localSGD_hook)
+    counted = []
+    for _ in range(4):
+        wrapped.zero_grad()
+        wrapped(tt.ones(1, 2)).sum().backward()
+        counted.append(state.iter)
+        assert wrapped.module.weight.grad.tolist() == [[1, 1]]
+    assert counted == [1, 2, 2, 2]
+
+
 def test_a_wrapped_module_tells_how_it_is_averaged(world: None) -> None:
     wrapped = nn.parallel.DistributedDataParallel(nn.Linear(2, 3), bucket_cap_mb=1, find_unused_parameters=True)
     told = wrapped._get_ddp_logging_data()

@@ -7,6 +7,7 @@ ELSEWHERE = {
     "autograd.forward_ad": "func.forward_ad", "cuda.nvtx": "ground.nvtx", "nn.attention.flex_attention": "func.flexible.attention",
     "_higher_order_ops": "func.scans", "_higher_order_ops.associative_scan": "func.scans",
     "vision.ops.misc": "vision.ops.layers",
+    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": "distributed.algorithms.ddp_comm_hooks.local_sgd",
     "errors": "ground.errors", "table": "ops.table", "tuning": "ops.tuning", "utils.pytree": "ground.pytree",
 }  # fmt: skip
 # Commands that `python -m tritensor.NAME` runs, and what the name itself is: a module, or behind a colon something in it.

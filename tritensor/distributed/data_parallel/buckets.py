@@ -9,7 +9,8 @@ import numpy as np
 
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
-from tritensor.distributed.work import Future, Work
+from tritensor.distributed.work import Work
+from tritensor.ground.process.future import Future
 from tritensor.ground.strides import is_dense
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
 from tritensor.ops.strided_array import MetaArray

@@ -16,8 +16,8 @@ from tritensor.distributed.data_parallel.buckets import Bucket, GradBucket, assi
 from tritensor.distributed.data_parallel.weak_hooks import WeakHook
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.distributed.work import Future
 from tritensor.ground.errors import GradError
+from tritensor.ground.process.future import Future
 from tritensor.ground.pytree import tree_leaves
 from tritensor.ops.array import from_host, to_host
 from tritensor.tensor.core import Tensor
