@@ -172,3 +172,15 @@ def test_another_object_is_read_by_workers() -> None:
     found = path._MultiProcessingDataLoaderIter(duck)
     assert isinstance(found, path._BaseDataLoaderIter)
     assert list(found) == [-4, -5, -6]
+
+
+def test_accelerators_are_chosen_by_number() -> None:
+    accelerator = _module("accelerator")
+    with accelerator.device_index(None):
+        before = accelerator.current_device_index()
+    with accelerator.device_index(0):
+        assert accelerator.current_device_index() == 0
+    assert accelerator.current_device_index() == before
+    free, total = accelerator.get_memory_info()
+    assert 0 <= free <= total
+    accelerator.empty_host_cache()

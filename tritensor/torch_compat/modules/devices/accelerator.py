@@ -18,3 +18,24 @@ current_stream, set_stream = cuda.current_stream, cuda.set_stream
 memory_allocated, memory_reserved, memory_stats = cuda.memory_allocated, cuda.memory_reserved, cuda.memory_stats
 max_memory_allocated, max_memory_reserved = cuda.max_memory_allocated, cuda.max_memory_reserved
 reset_peak_memory_stats = cuda.reset_peak_memory_stats
+get_memory_info = cuda.mem_get_info
+
+
+def empty_host_cache() -> None:
+    """Give cached pinned memory back, with all else that is cached: the two are kept together."""
+    cuda.empty_cache()
+
+
+class device_index:
+    """`with device_index(1):` makes a GPU the current one within; None changes nothing."""
+
+    def __init__(self, device: int | None, /) -> None:
+        self._chosen = None if device is None else cuda.device(device)
+
+    def __enter__(self) -> None:
+        if self._chosen is not None:
+            self._chosen.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        if self._chosen is not None:
+            self._chosen.__exit__(*error)
