@@ -312,3 +312,20 @@ def test_numbers_before_tensors_warn_once_a_line() -> None:
         "add_: a number before the tensors that it multiplies is PyTorch's old order of arguments; give it by name, as alpha=..."
     ]
     assert told[0].filename == __file__
+
+
+class _Holder:
+    """A class that holds functions as attributes, as PyTorch's programs may: its functions are no Python, and do not bind to the object."""
+
+    activation, convolve, join = tt.tanh, tt.conv2d, tt.cat
+
+
+def test_functions_that_a_class_holds_do_not_take_the_object() -> None:
+    held, x = _Holder(), tt.ones(1, 1, 3, 3)
+    assert held.activation(x).tolist() == tt.tanh(x).tolist()
+    assert held.convolve(x, weight=x, padding=1).tolist() == tt.conv2d(x, x, padding=1).tolist()
+    assert held.join([x, x], 1).shape == (1, 2, 3, 3)
+    with pytest.raises(TypeError, match="tanh"):
+        tt.tanh(object(), x)
+    with pytest.raises(TypeError, match="tanh"):
+        held.activation("text")

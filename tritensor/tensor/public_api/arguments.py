@@ -101,6 +101,8 @@ def repair_arguments(
     assert error.__traceback__ is not None
     if awaken(args, kwargs):
         return args, dict(kwargs)
+    if args and _is_attribute(f, args[0]):
+        return args[1:], dict(kwargs)
     # Python itself refused the call: no frame of f was entered, so names or counts were wrong.
     if type(error) is TypeError and not call_site.was_raised_inside(error.__traceback__):
         found = _rename_keywords(f, name, args, kwargs) or _reorder_legacy(name, args, kwargs)
@@ -111,6 +113,15 @@ def repair_arguments(
             _use_public_names(f, name, error)
         raise error
     raise wrong from None
+
+
+def _is_attribute(f: Callable[..., Any], owner: Any) -> bool:
+    """Whether f was called as an attribute of an object's class, `activation = torch.tanh`: PyTorch's functions, which are no Python, do not bind to it."""
+    if isinstance(owner, Tensor):  # whose methods these functions are
+        return False
+    body = inspect.unwrap(f)  # a mode or a class may have put itself around it
+    held = [value for kind in type(owner).__mro__ for value in tuple(vars(kind).values()) if hasattr(value, "__wrapped__")]
+    return any(inspect.unwrap(value) is body for value in held)
 
 
 def awaken(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
