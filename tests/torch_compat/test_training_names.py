@@ -184,3 +184,13 @@ def test_accelerators_are_chosen_by_number() -> None:
     free, total = accelerator.get_memory_info()
     assert 0 <= free <= total
     accelerator.empty_host_cache()
+
+
+def test_flags_of_backends_may_be_set_plainly() -> None:
+    backends = _module("backends")
+    before = backends.cudnn.benchmark
+    with getattr(backends, "__allow_nonbracketed_mutation")():
+        backends.cudnn.benchmark = True
+    assert backends.cudnn.benchmark is True
+    assert backends.flags_frozen() is False
+    backends.cudnn.benchmark = before

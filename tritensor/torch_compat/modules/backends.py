@@ -118,6 +118,16 @@ def _sdp_kernel(
         _SDP.update(before)
 
 
+def flags_frozen() -> bool:
+    """False: flags can be set at any time."""
+    return False
+
+
+def __allow_nonbracketed_mutation() -> contextlib.AbstractContextManager[None]:
+    """A block in which flags may be set outside of a `with flags(...)`: they may be anywhere here."""
+    return contextlib.nullcontext()
+
+
 no = answers(False, "False.")
 cuda: Any = Backend("cuda", "CUDA", matmul=Products(), is_built=answers(True, "True: kernels for CUDA GPUs are compiled where one is."))
 for _name in _SDP:
