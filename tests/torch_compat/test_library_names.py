@@ -134,3 +134,14 @@ def test_half_precision_complex_numbers_are_a_name() -> None:
     assert (tt.complex32.is_complex, tt.complex32.itemsize) == (True, 4)
     with pytest.raises(tt.DTypeError, match=r"cannot hold .*complex32; complex64 and complex128 hold complex numbers"):
         tt.zeros(2, dtype=tt.complex32)
+
+
+def test_wrappers_of_activations_are_found_by_their_path_and_may_be_nested() -> None:
+    import tritensor.distributed.algorithms._checkpoint.checkpoint_wrapper as wrappers
+
+    x = tt.ones(2, 3)
+    layer = tt.nn.Sequential(tt.nn.Linear(3, 3), tt.nn.Tanh())
+    plain = tt.autograd.grad(layer(x).sum(), layer[0].weight)[0]
+    wrapped = wrappers.offload_wrapper(wrappers.checkpoint_wrapper(layer))
+    assert tt.equal(tt.autograd.grad(wrapped(x).sum(), layer[0].weight)[0], plain)
+    assert list(wrapped.state_dict()) == ["0.weight", "0.bias"]

@@ -32,7 +32,7 @@ FILES = {
     "distributed.constants": "private.distributed_c10d", "_subclasses.fake_tensor": "tracing.fake_tensors", "_subclasses": "tracing.fake_tensors",
     "fx.experimental": "tracing.proxy_tensor", "fx.experimental.proxy_tensor": "tracing.proxy_tensor",
     "_dynamo": "private.dynamo", "_dynamo.eval_frame": "private.dynamo", "_inductor": "private.inductor",
-    "distributed.algorithms._checkpoint": "private.checkpoint_wrapper",
+    "distributed.algorithms._checkpoint": "distributed.activation_wrappers",
     "distributed.algorithms._checkpoint.checkpoint_wrapper": "private.checkpoint_wrapper",
     "distributed.tensor.placement_types": "private.placement_types", "distributed.tensor._utils": "distributed.tensor_layout",
     "distributed._composable": "distributed.composable_fsdp", "distributed._composable.fsdp": "distributed.composable_fsdp",

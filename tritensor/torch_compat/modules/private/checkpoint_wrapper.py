@@ -7,6 +7,8 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any
 
+from tritensor.autograd.graph import save_on_cpu
+from tritensor.cuda import is_available
 from tritensor.distributed.fsdp.wrap import lambda_auto_wrap_policy, wrap_children
 from tritensor.distributed.fsdp.wrappers import _CHECKPOINT_PREFIX as _CHECKPOINT_PREFIX
 from tritensor.distributed.fsdp.wrappers import _CHECKPOINT_WRAPPED_MODULE as _CHECKPOINT_WRAPPED_MODULE
@@ -51,6 +53,19 @@ class CheckpointWrapper(ActivationWrapper):
             return module(*values[:count], **dict(zip(names, values[count:], strict=True)))
 
         return self.checkpoint_fn(by_places, *args, *kwargs.values())
+
+
+class OffloadWrapper(ActivationWrapper):
+    """What forward of the module inside keeps for backward lies in the CPU's memory until then."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        with save_on_cpu(pin_memory=is_available()):
+            return self.module(*args, **kwargs)
+
+
+def offload_wrapper(module: Module) -> Module:
+    """The module in an OffloadWrapper."""
+    return OffloadWrapper(module)
 
 
 def checkpoint_wrapper(
