@@ -136,6 +136,13 @@ def test_half_precision_complex_numbers_are_a_name() -> None:
         tt.zeros(2, dtype=tt.complex32)
 
 
+def test_a_tracers_graph_is_named_and_not_made() -> None:
+    internals = importlib.import_module("tritensor._C")
+    assert internals.Value is not internals.Graph
+    with pytest.raises(NotImplementedError, match=r"_C\.Value: .* nothing is traced"):
+        internals.Value()
+
+
 def test_wrappers_of_activations_are_found_by_their_path_and_may_be_nested() -> None:
     import tritensor.distributed.algorithms._checkpoint.checkpoint_wrapper as wrappers
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from tritensor.cuda import current_stream
 from tritensor.ground.device import device as device
@@ -75,3 +75,18 @@ for _name in ("profiling_mode", "profiling_executor", "texpr_fuser_enabled", "nv
     globals()[f"_jit_set_{_name}"] = _switch(f"_jit_set_{_name}")
 for _name in ("fuse_on_cpu", "fuse_on_gpu"):
     globals()[f"_jit_override_can_{_name}"] = _switch(f"_jit_override_can_{_name}")
+
+
+class Graph:
+    """A graph of PyTorch's tracer, which programs name in annotations. Raises NotImplementedError when it is made."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(f"_C.{cls.__name__}: not in tritensor: nothing is traced; onnx.export records a model's ops")
+
+
+class Value(Graph):
+    """A value in such a graph. Raises NotImplementedError when it is made."""
+
+
+class Node(Graph):
+    """A node of such a graph. Raises NotImplementedError when it is made."""

@@ -55,6 +55,6 @@ with tempfile.TemporaryDirectory() as folder:
     for how in (DocumentPoolEmbeddings, DocumentRNNEmbeddings):
         words = OneHotEmbeddings.from_corpus(texts, min_freq=1, embedding_length=8)
         classifier = TextClassifier(how([words]), label_type="kind", label_dictionary=kinds)
-        ModelTrainer(classifier, texts).train(f"{folder}/{how.__name__}", learning_rate=0.5, mini_batch_size=4, max_epochs=15)
+        ModelTrainer(classifier, texts).train(f"{folder}/{how.__name__}", learning_rate=0.5, mini_batch_size=4, max_epochs=40)
         result = classifier.evaluate(texts.test, gold_label_type="kind", mini_batch_size=4)
         print(how.__name__, round(result.main_score, 2) >= 0.9)
