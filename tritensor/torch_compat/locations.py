@@ -38,7 +38,7 @@ FILES = {
     "distributed._composable": "distributed.composable_fsdp", "distributed._composable.fsdp": "distributed.composable_fsdp",
     "distributed._functional_collectives": "distributed.functional_collectives",
     "distributed.checkpoint.hf_storage": "distributed.absent_storage",
-    "_dynamo._trace_wrapped_higher_order_op": "index_by_tensors",
+    "_dynamo._trace_wrapped_higher_order_op": "tracing.index_by_tensors",
     "utils.data.datapipes": "data_pipes", "utils.data.datapipes.iter": "data_pipes", "utils.data.datapipes.iter.combinatorics": "data_pipes",
 }  # fmt: skip
 FILES = {path: f"torch_compat.modules.{file}" for path, file in FILES.items()} | ELSEWHERE
