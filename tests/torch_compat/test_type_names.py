@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import pickle
 import subprocess
 import sys
-import types
 from pathlib import Path
 from typing import Any, get_type_hints
 
