@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor.ground.device import as_device
 from tritensor.ground.dtypes import as_dtype, default_float
-from tritensor.ground.type_names import named, own_name
+from tritensor.ground.naming.type_names import named, own_name
 from tritensor.ops.array import empty
 from tritensor.tensor.copying import copy_compact
 from tritensor.tensor.core import Tensor, new_tensor

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.device import as_device
+from tritensor.ground.naming.type_names import named
 from tritensor.ground.process import locks
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import factor_of_draws, running
-from tritensor.ground.type_names import named
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 _new_tensor: Callable[[np.ndarray], Any]  # set by tritensor.tensor.core, a floor above

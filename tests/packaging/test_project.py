@@ -21,7 +21,7 @@ def test_what_is_needed_at_run_time() -> None:
 
 def test_extras() -> None:
     assert PROJECT["project"]["optional-dependencies"].keys() == {
-        "examples", "vision", "onnx", "docs", "nvtx", "mpi", "nccl", "test", "bench", "interop", "array-api", "dev",
+        "examples", "vision", "onnx", "docs", "nvtx", "mpi", "nccl", "test", "bench", "interop", "array-api", "dev", "stand-in",
     }  # fmt: skip
 
 

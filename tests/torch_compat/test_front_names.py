@@ -129,3 +129,14 @@ def test_modules_under_names_that_are_something_else_as_well() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         tt.distributed._tensor.nothing  # noqa: B018
     assert importlib.import_module("tritensor.cuda.amp.common").amp_definitely_not_available() is not tt.cuda.is_available()
+
+
+def test_what_a_path_holds_is_there_for_who_asks_it_all_at_once() -> None:
+    """Libraries resolve the names of layers so, as vars(torch.nn.modules.activation)."""
+    activation = importlib.import_module("tritensor.nn.modules.activation")
+    classes = {n for n, value in vars(activation).items() if isinstance(value, type) and issubclass(value, tt.nn.Module)}
+    assert {"ReLU", "MultiheadAttention", "Tanhshrink"} <= classes
+    assert activation.__dict__["ReLU"] is tt.nn.ReLU
+    activation.mine = 3
+    assert vars(activation)["mine"] == 3
+    assert not hasattr(activation, "no_such_name")

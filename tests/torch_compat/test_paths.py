@@ -447,14 +447,3 @@ def test_the_folder_of_what_was_downloaded(monkeypatch: pytest.MonkeyPatch) -> N
     assert (tt.hub._get_torch_home(), tt.hub.get_dir()) == ("/kept", "/kept/hub")
     tt.hub.set_dir("/elsewhere")
     assert tt.hub.get_dir() == "/elsewhere"
-
-
-def test_what_a_path_holds_is_there_for_who_asks_it_all_at_once() -> None:
-    """Libraries resolve the names of layers so, as vars(torch.nn.modules.activation)."""
-    activation = importlib.import_module("tritensor.nn.modules.activation")
-    classes = {n for n, value in vars(activation).items() if isinstance(value, type) and issubclass(value, nn.Module)}
-    assert {"ReLU", "MultiheadAttention", "Tanhshrink"} <= classes
-    assert activation.__dict__["ReLU"] is nn.ReLU
-    activation.mine = 3
-    assert vars(activation)["mine"] == 3
-    assert not hasattr(activation, "no_such_name")

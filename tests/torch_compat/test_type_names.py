@@ -12,7 +12,8 @@ from typing import Any, get_type_hints
 import pytest
 
 import tritensor as tt
-from tritensor.ground import call_site, type_names
+from tritensor.ground import call_site
+from tritensor.ground.naming import type_names
 from tritensor.tools import run_script
 from tritensor.torch_compat import layer_names, recorded_names
 

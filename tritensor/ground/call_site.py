@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
-from tritensor.ground.type_names import use_their_names
+from tritensor.ground.naming.type_names import use_their_names
 
 # Code under here is not the user's. As it was imported: a frame's file has its symbolic links unresolved, too.
 INSIDE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from tritensor.ground.errors import DeviceError
-from tritensor.ground.type_names import named, own_name
+from tritensor.ground.naming.type_names import named, own_name
 
 # Types that PyTorch names and nothing here drives: programs compare with them.
 FOREIGN = frozenset((

@@ -12,7 +12,7 @@ import numpy as np
 
 from tritensor.ground.call_site import qualified_name
 from tritensor.ground.errors import DTypeError, NumberRangeError
-from tritensor.ground.type_names import named, own_constant
+from tritensor.ground.naming.type_names import named, own_constant
 
 
 @named("torch", "dtype")

@@ -8,7 +8,7 @@ from typing import Any
 
 from tritensor.ground.call_site import qualified_name
 from tritensor.ground.errors import ShapeError
-from tritensor.ground.type_names import named, own_constant
+from tritensor.ground.naming.type_names import named, own_constant
 
 Steps = tuple[int, ...]  # strides in elements
 # What an op record says of its result: laid out as the inputs are (the first of them first, or the last), in C order, as the first input if its

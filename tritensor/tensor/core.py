@@ -18,10 +18,10 @@ from tritensor.ground import dtypes
 from tritensor.ground.device import as_device, device
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import GradError, MetaError
+from tritensor.ground.naming.type_names import named
 from tritensor.ground.process import locks
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, is_in_format
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
-from tritensor.ground.type_names import named
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim

@@ -13,8 +13,8 @@ from tritensor.cuda.streams.stream import current_stream
 from tritensor.cuda.streams.stream import stream as use_stream
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, GradError, ShapeError
+from tritensor.ground.naming.type_names import own_name
 from tritensor.ground.providers import provider
-from tritensor.ground.type_names import own_name
 from tritensor.ops.array import Array, CudaArray, to_host
 from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor import dlpack

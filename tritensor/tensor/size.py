@@ -7,7 +7,7 @@ from operator import index as as_index
 from typing import Any
 
 from tritensor.ground.call_site import qualified_name
-from tritensor.ground.type_names import named, own_name
+from tritensor.ground.naming.type_names import named, own_name
 
 _tuple_item = tuple.__getitem__
 new_size = tuple.__new__  # new_size(Size, ints) looks at none of them

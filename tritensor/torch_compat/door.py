@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tritensor.ground.call_site import use_library_name
-from tritensor.ground.named_module import NamedModule
+from tritensor.ground.naming.named_module import NamedModule
 from tritensor.torch_compat import missing
 from tritensor.torch_compat.hints import hint_for
 from tritensor.torch_compat.layer_names import note_layers

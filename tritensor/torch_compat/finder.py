@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tritensor.cuda.jit import unread
-from tritensor.ground.named_module import NamedModule
+from tritensor.ground.naming.named_module import NamedModule
 from tritensor.ground.process.late_imports import loading
 from tritensor.nn import functional
 from tritensor.tensor.public_api import op_forms

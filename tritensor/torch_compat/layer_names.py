@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from tritensor import nn
-from tritensor.ground.type_names import add
+from tritensor.ground.naming.type_names import add
 
 # The files below torch.nn.modules and the classes that each defines; a table of its own, because reading all recorded names would take as long as a
 # tenth of an import.

@@ -57,8 +57,8 @@ _ADDED: dict[str, dict[str, str]] = {
             "_assert _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with _check_type "
             "_check_value _check_with",
         "front.undocumented_ops":
-            "_segment_reduce _shape_as_tensor _standard_gamma _sample_dirichlet _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cast_Byte _cast_Char "
-            "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short",
+            "_segment_reduce _shape_as_tensor _standard_gamma _sample_dirichlet _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
+            "_cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short",
         ".cuda.streams.stream": "Event Stream",
         ".ground.absent_dtypes":
             "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 complex32 chalf=complex32 "

@@ -65,3 +65,12 @@ def test_a_step_on_the_cpu_imports_no_triton_and_a_kernel_that_is_looked_at_does
         tmp_path,
     )
     assert said == ""
+
+
+def test_a_copy_of_a_files_names_is_read_with_it(tmp_path: Path) -> None:
+    said = ran(
+        "import sys, copy, tritensor\nfrom tritensor.cuda.jit import unread\nnames = unread.follow({'tl': unread.Name('triton.language')})\n"
+        "copy.copy(names['tl'])\nunread.import_triton()\nassert names['tl'] is sys.modules['triton.language']\n",
+        tmp_path,
+    )
+    assert said == ""

@@ -91,6 +91,8 @@ class Name:
         self.path = path
 
     def __getattr__(self, name: str) -> Any:
+        if name == "path":  # of a copy that is being made
+            raise AttributeError(name)
         if name in _LATER.get(self.path, ()):
             return Name(f"{self.path}.{name}")
         if self.path == "triton" and name == "jit":
@@ -162,6 +164,14 @@ def read_all() -> None:
             function.read()
         for kept in (_constants, _globals, _functions):
             kept.clear()
+
+
+def follow(names: dict[str, Any]) -> dict[str, Any]:
+    """The same names, a copy of a file's: those of this file among them become Triton's own, as the file's do."""
+    with _making:
+        if not _state.read:
+            _globals.append(names)
+    return names
 
 
 def prepare(module: types.ModuleType) -> None:

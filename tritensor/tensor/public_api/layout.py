@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.ground.call_site import qualified_name
-from tritensor.ground.type_names import named, own_constant
+from tritensor.ground.naming.type_names import named, own_constant
 from tritensor.tensor.core import Tensor
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tritensor.ground.named_module import NamedModule
+from tritensor.ground.naming.named_module import NamedModule
 from tritensor.ops.matmul_precision import get_float32_matmul_precision, set_float32_matmul_precision
 
 # The flags of each backend and what they are before anyone sets them: PyTorch's values. Whatever they say, every op is deterministic, and no kernel is

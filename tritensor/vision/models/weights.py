@@ -70,14 +70,17 @@ class WeightsEnum(Enum):
 
     @property
     def url(self) -> str:
+        """Where the file is published."""
         return self.value.url  # type: ignore[no-any-return]
 
     @property
     def transforms(self) -> Callable[..., Any]:
+        """What makes the transform of the images that the weights were trained with: `weights.transforms()(image)`."""
         return self.value.transforms  # type: ignore[no-any-return]
 
     @property
     def meta(self) -> Mapping[str, Any]:
+        """What is known of the weights: how many they are, the least size of images, the number of classes."""
         return self.value.meta  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -131,7 +134,9 @@ def _make(name: str) -> Any:
         members[member] = Weights(f"{_ADDRESS}{file}.pth", functools.partial(_transform, **settings), meta)
     members["DEFAULT"] = members.get(_V2, members[_V1])
     make: Any = WeightsEnum
-    return make(name, members, module="tritensor.vision.models")
+    made = make(name, members, module="tritensor.vision.models")
+    made.__doc__ = f"Published weights of {name.removesuffix('_Weights')}: {', '.join(files)}."
+    return made
 
 
 ENUMS: dict[str, Any] = {name: _make(name) for name in _FILES}

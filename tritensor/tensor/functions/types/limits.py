@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from tritensor.ground import dtypes
-from tritensor.ground.type_names import named, own_name
+from tritensor.ground.naming.type_names import named, own_name
 from tritensor.tensor.public_api.publish import public
 
 _DIGITS = {"float64": 1e-15, "float32": 1e-06, "float16": 0.001, "bfloat16": 0.01, "float8_e4m3fn": 1.0, "float8_e5m2": 1.0}
