@@ -74,3 +74,10 @@ def test_a_copy_of_a_files_names_is_read_with_it(tmp_path: Path) -> None:
         tmp_path,
     )
     assert said == ""
+
+
+def test_coefficients_that_were_read_are_still_coefficients(tmp_path: Path) -> None:
+    """numpy asks their length, before Triton is imported and after."""
+    code = "import tritensor as tt; from tritensor.cuda.jit import unread; x = tt.ones(3) * 1.2; a = tt.lgamma(x), tt.special.erfinv(x / 2)"
+    read = "unread.import_triton(); b = tt.lgamma(x), tt.special.erfinv(x / 2); assert a[0].equal(b[0]) and a[1].equal(b[1])"
+    assert ran(f"{code}; {read}", tmp_path) == ""

@@ -8,6 +8,7 @@ later. Anything else imports Triton. Under TRITON_INTERPRET it is imported at on
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
 import os
 import sys
@@ -80,8 +81,15 @@ class Constexpr:
         """Become Triton's own."""
         from triton.language import constexpr
 
-        self.__class__ = constexpr  # type: ignore[assignment]
-        constexpr.__init__(self, self.value)
+        self.__class__ = _with_base(type(self), constexpr)  # type: ignore[assignment]
+        constexpr.__init__(self, self.value)  # type: ignore[arg-type]
+
+
+@functools.cache
+def _with_base(cls: type, constexpr: type) -> type:
+    """A class derived from Constexpr as one derived from Triton's: it keeps its methods."""
+    own = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+    return constexpr if cls is Constexpr else type(cls.__name__, (_with_base(cls.__bases__[0], constexpr),), own)
 
 
 class Name:
