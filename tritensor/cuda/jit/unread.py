@@ -81,7 +81,7 @@ class Constexpr:
         """Become Triton's own."""
         from triton.language import constexpr
 
-        self.__class__ = _with_base(type(self), constexpr)  # type: ignore[assignment]
+        self.__class__ = _with_base(type(self), constexpr)  # type: ignore[assignment, arg-type]
         constexpr.__init__(self, self.value)  # type: ignore[arg-type]
 
 
