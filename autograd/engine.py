@@ -87,7 +87,14 @@ def run(
             # Not its own: the gradient to start from is the caller's.
             result[r] = (pending.pop(r) if r not in result else add(result[r][0], pending.pop(r)), False)
     waiting = {} if settle is None else count_hooked_uses(order)
-    if targets is None and not tensors and state.anomaly is None and not running.levels and not waiting and not _is_meta(grads):
+    if (
+        targets is None
+        and not tensors
+        and state.anomaly is None
+        and not running.levels
+        and not waiting
+        and MetaArray not in map(type, grads)
+    ):
         _walk_unrolled(order, pending, result, keep_graph)
         _assemble_slices(pending, result, add)
         return result
@@ -108,11 +115,6 @@ def run(
                             settle(e, *result.pop(e))  # type: ignore[misc]
     _assemble_slices(pending, result, add)
     return result
-
-
-def _is_meta(grads: Sequence[Any]) -> bool:
-    """Whether gradients are arrays without memory, which no kernel and no function of numpy takes."""
-    return MetaArray in map(type, grads)
 
 
 def _assemble_slices(pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], add: Callable[[Any, Any], Any]) -> None:

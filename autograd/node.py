@@ -432,7 +432,9 @@ def _kind(g: Any) -> type:
     if type(g) is not tuple:
         return type(g)
     kinds = {type(x) for x in g}
-    return next((kind for kind in (WrappedArray, MetaArray, CudaArray) if kind in kinds), np.ndarray)
+    if WrappedArray in kinds or MetaArray in kinds:
+        return WrappedArray if WrappedArray in kinds else MetaArray
+    return CudaArray if CudaArray in kinds else np.ndarray
 
 
 def as_array(x: Any) -> Any:
