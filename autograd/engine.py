@@ -87,14 +87,8 @@ def run(
             # Not its own: the gradient to start from is the caller's.
             result[r] = (pending.pop(r) if r not in result else add(result[r][0], pending.pop(r)), False)
     waiting = {} if settle is None else count_hooked_uses(order)
-    if (
-        targets is None
-        and not tensors
-        and state.anomaly is None
-        and not running.levels
-        and not waiting
-        and MetaArray not in map(type, grads)
-    ):
+    usual = targets is None and not tensors and state.anomaly is None and not running.levels and not waiting
+    if usual and MetaArray not in map(type, grads):
         _walk_unrolled(order, pending, result, keep_graph)
         _assemble_slices(pending, result, add)
         return result
