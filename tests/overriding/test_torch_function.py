@@ -278,3 +278,21 @@ def test_a_tuple_with_an_operator_of_its_own_answers() -> None:
     assert y == "mine"
     assert (x * (1.0, 2.0)).tolist() == [1, 2], "a tuple of numbers is a tensor"
     assert (x + Reflecting((1.0, 2.0))).tolist() == [2, 3], "it has no __radd__"
+
+
+def test_a_distribution_asks_the_class_of_a_value() -> None:
+    class Held:
+        def __init__(self, values: tt.Tensor) -> None:
+            self.values = values
+
+        @property
+        def shape(self) -> Any:
+            return self.values.shape
+
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*[a.values if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+
+    found = tt.distributions.Bernoulli(logits=tt.zeros(2), validate_args=False).log_prob(Held(tt.ones(3, 2)))
+    assert found.shape == (3, 2)
+    assert tt.allclose(found, tt.tensor(0.5).log())

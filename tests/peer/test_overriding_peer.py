@@ -175,7 +175,7 @@ def identities(T: Any) -> dict[str, tuple[str, ...]]:
     found: dict[int, list[str]] = {}
     for space, holder in spaces.items():
         for name in sorted(set(dir(torch if space == "torch" else getattr(torch, space, torch.nn.functional if space == "F" else None)))):
-            value = getattr(holder, name, None) if not name.startswith("_") and name not in UNLIKE else None
+            value = getattr(holder, name, None) if not name.startswith(("_", "sparse_")) and name not in UNLIKE else None
             if callable(value) and not isinstance(value, type) and not hasattr(value, "__path__"):
                 found.setdefault(id(value), []).append(f"{space}.{name}")
     return {n: tuple(names) for names in found.values() for n in names}

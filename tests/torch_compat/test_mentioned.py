@@ -245,3 +245,11 @@ def test_a_function_keeps_its_name_beside_the_module_of_that_name() -> None:
     assert callable(imported)
     assert not hasattr(imported, "__path__")
     assert DataParallel is tt.nn.DataParallel
+
+
+def test_the_oldest_class_of_storages() -> None:
+    assert isinstance(tt.ones(2).storage(), tt.Storage)  # type: ignore[attr-defined]
+    assert not isinstance(tt.ones(2, dtype=tt.float64).storage(), tt.Storage)  # type: ignore[attr-defined]
+    assert not isinstance(tt.ones(2), tt.Storage)  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="ask it for its storage"):
+        tt.Storage(3)  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import draw_exponential, smallest_positive
 from tritensor.tensor.functions.types.limits import finfo
+from tritensor.tensor.overriding.protocol import takes_over
 
 
 class Limits(NamedTuple):
@@ -38,15 +39,16 @@ def float_limits(dtype: Any) -> Limits:
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Numbers and tensors as tensors of one shape. Numbers take the first tensor's type and device; without tensors the default type.
 
-    A number with a fraction beside integer tensors takes the default floating type instead. Raises ValueError for anything else.
+    A number with a fraction beside integer tensors takes the default floating type instead. Objects whose class has
+    __torch_function__ are asked. Raises ValueError for anything else.
     """
-    wrong = [v for v in values if not isinstance(v, Number | Tensor)]
+    wrong = [v for v in values if not isinstance(v, Number | Tensor) and not takes_over(v)]
     if wrong:
         raise ArgumentError(f"broadcast_all: {wrong[0]!r} is of type {type(wrong[0]).__name__}; give numbers or tensors")
     first = next((v for v in values if isinstance(v, Tensor)), None)
     made = []
     for v in values:
-        if not isinstance(v, Tensor):
+        if not isinstance(v, Tensor) and not takes_over(v):
             # 0.5 beside an integer tensor would be cut to 0
             floating = first is None or (isinstance(v, float) and not v.is_integer() and first.dtype.kind != "float")
             v = T.tensor(

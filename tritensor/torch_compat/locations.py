@@ -50,7 +50,7 @@ _ADDED: dict[str, dict[str, str]] = {
         "compiler": "compile",
         "files.file_reader": "PyTorchFileReader",
         "futures": "Future",
-        "internals": "Type",
+        "internals": "Storage Type",
         "jit": "ScriptModule",
         ".tensor.public_api.layout": "sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged _mkldnn",
         "front.checks":

@@ -27,7 +27,6 @@ INSTEAD = {
     **{
         ("", kind + "Storage"): "Tensor.storage(), a tensor's memory for reading"
         for kind in (
-            "",
             *["Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool", "ComplexFloat", "ComplexDouble"],
         )
     },

@@ -7,11 +7,13 @@ from typing import Any, NoReturn
 
 from tritensor.cuda import current_stream
 from tritensor.ground.device import device as device
+from tritensor.ground.dtypes import float32
 from tritensor.ground.errors import LinAlgError as _LinAlgError  # noqa: F401
 from tritensor.ground.errors import OutOfMemoryError as _OutOfMemoryError  # noqa: F401
 from tritensor.random import Generator as Generator
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import to_dlpack as to_dlpack
+from tritensor.tensor.functions.types.storages import TypedStorage
 from tritensor.tensor.overriding.protocol import ALL_DISABLED, setting
 from tritensor.tensor.overriding.protocol import DisableTorchFunction as DisableTorchFunction
 from tritensor.tensor.overriding.protocol import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
@@ -34,6 +36,18 @@ def wrap(fn_or_name: Any) -> Any:
     if not isinstance(fn_or_name, str) and not callable(fn_or_name):
         raise RuntimeError(f"fx.wrap: {fn_or_name!r} is no function and no function's name")
     return fn_or_name
+
+
+class _FloatStorageMeta(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, TypedStorage) and instance.dtype is float32
+
+
+class Storage(metaclass=_FloatStorageMeta):
+    """torch.Storage, PyTorch's oldest class of storages: isinstance knows those of float32 by it. Made by `tensor.storage()` alone."""
+
+    def __new__(cls, *args: Any) -> NoReturn:
+        raise TypeError("Storage: it is a name for isinstance; make a tensor, and ask it for its storage()")
 
 
 def _get_tracing_state() -> None:
