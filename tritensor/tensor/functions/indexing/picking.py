@@ -91,36 +91,32 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if index is False:  # nothing, of whatever is given, as in PyTorch
         return
     try:
-        _set_item(x, index, value)
+        if (view := fast_views.getitem(x, index)) is not None:
+            overwrite(view, _cast_value(x, value), "setitem")
+            return
+        entries = split_index(index)
+        # A view is written in place: no index tensors, one copy.
+        if all(map(is_basic, entries)):
+            overwrite(ops.index_view(x, index=basic_index(x, entries, "setitem")), _cast_value(x, value), "setitem")
+            return
+        if len(entries) == 1 and isinstance(entries[0], Tensor) and _fill_masked(x, entries[0], value):
+            return
+        if _is_plain_index(x, index):
+            _write_at(x, [index], (0,), False, value)
+            return
+        try:
+            view, indices, dims, front = advanced_index(x, entries, "setitem")
+        except MetaError:
+            overwrite(x, _written_by_mask(x, value), "setitem")
+            return
+        if indices:
+            _write_at(view, indices, dims, front, value)
+        else:
+            overwrite(view, _cast_value(x, value), "setitem")
     except (TypeError, IndexError, ValueError):
         if not awaken((index, value)):
             raise
         x[index] = value
-
-
-def _set_item(x: Tensor, index: Any, value: Any) -> None:
-    if (view := fast_views.getitem(x, index)) is not None:
-        overwrite(view, _cast_value(x, value), "setitem")
-        return
-    entries = split_index(index)
-    # A view is written in place: no index tensors, one copy.
-    if all(map(is_basic, entries)):
-        overwrite(ops.index_view(x, index=basic_index(x, entries, "setitem")), _cast_value(x, value), "setitem")
-        return
-    if len(entries) == 1 and isinstance(entries[0], Tensor) and _fill_masked(x, entries[0], value):
-        return
-    if _is_plain_index(x, index):
-        _write_at(x, [index], (0,), False, value)
-        return
-    try:
-        view, indices, dims, front = advanced_index(x, entries, "setitem")
-    except MetaError:
-        overwrite(x, _written_by_mask(x, value), "setitem")
-        return
-    if indices:
-        _write_at(view, indices, dims, front, value)
-    else:
-        overwrite(view, _cast_value(x, value), "setitem")
 
 
 def _written_by_mask(x: Tensor, value: Any) -> Tensor:
