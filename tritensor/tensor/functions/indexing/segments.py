@@ -23,7 +23,8 @@ def segment_reduce(
     data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None,
     axis: int = 0, unsafe: bool = False, initial: float | None = None,
 ) -> Tensor:  # fmt: skip
-    """The `reduce` ("sum", "mean", "max", "min", "prod") of each segment of `axis`: data (.., n, ..) becomes (.., segments, ..). Waits for the device.
+    """The `reduce` ("sum", "mean", "max" or "amax", "min" or "amin", "prod") of each segment of `axis`: data (.., n, ..) becomes
+    (.., segments, ..). Waits for the device.
 
     Args:
         lengths: how long the segments are, (segments,) or, for an axis further in, (.., segments), one row for each of the slices before.
@@ -33,6 +34,7 @@ def segment_reduce(
         initial: a number that takes part in every segment; without it an empty one gives 0, 1, an infinity, or for "mean" NaN.
     """
     d = normal_dim("segment_reduce", axis, len(data.array.shape))
+    reduce = {"amax": "max", "amin": "min"}.get(reduce, reduce)  # scatter_reduce's words
     if reduce not in START:
         raise ArgumentError(f"segment_reduce: reduce is {reduce!r}; it is 'sum', 'mean', 'max', 'min' or 'prod'")
     if not data.dtype.is_floating_point:
