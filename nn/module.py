@@ -418,10 +418,6 @@ class Module(Movable):
         return hooks.add(self, "load_post", hook)
 
     # printing
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        name = own_name(type(self))
-        return super().__reduce_ex__(protocol) if name is type(self) else (new_instance, (name,), *super().__reduce_ex__(2)[2:])
-
     def extra_repr(self) -> str:
         """What repr shows between the brackets before the children."""
         return ""

@@ -14,6 +14,7 @@ from tritensor.ground.device import device as Device
 from tritensor.ground.dtypes import DType, as_dtype
 from tritensor.ground.errors import DeviceError, DTypeError, MetaError
 from tritensor.ground.strides import as_format, preserve_format
+from tritensor.ground.type_names import new_instance, own_name
 from tritensor.nn.parameter import Parameter
 from tritensor.ops.array import empty
 from tritensor.tensor.core import Tensor
@@ -132,6 +133,10 @@ class Movable:
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
     children: Callable[[], Any]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        name = own_name(type(self))
+        return super().__reduce_ex__(protocol) if name is type(self) else (new_instance, (name,), *super().__reduce_ex__(2)[2:])
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         for module in self.children() if recurse else ():
