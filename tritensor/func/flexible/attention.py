@@ -57,10 +57,10 @@ def flex_attention(
     Raises:
         ShapeError, a ValueError or NotImplementedError: sizes, dtypes or devices that do not go together; a BlockMask of other lengths.
 
+    >>> from tritensor.nn.attention.flex_attention import create_block_mask, flex_attention
     >>> q = k = v = tt.ones(1, 2, 4, 8)
-    >>> fa = tt.nn.attention.flex_attention
-    >>> mask = fa.create_block_mask(lambda b, h, q_idx, kv_idx: q_idx >= kv_idx, None, None, 4, 4, device="cpu")
-    >>> fa.flex_attention(q, k, v, lambda score, b, h, q_idx, kv_idx: score + (kv_idx - q_idx), mask).shape
+    >>> mask = create_block_mask(lambda b, h, q_idx, kv_idx: q_idx >= kv_idx, None, None, 4, 4, device="cpu")
+    >>> flex_attention(q, k, v, lambda score, b, h, q_idx, kv_idx: score + (kv_idx - q_idx), mask).shape
     tritensor.Size([1, 2, 4, 8])
     """
     _check(query, key, value, block_mask, enable_gqa, return_lse, return_aux)
