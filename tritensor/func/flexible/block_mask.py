@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from tritensor.func.flexible.masks import MaskMod, create_mask, noop_mask, refuse_sliced, takes_scores
@@ -61,13 +62,16 @@ class BlockMask:
             raise AssertedError("BlockMask: full_kv_num_blocks and full_kv_indices must be both provided or omitted")
         size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
         columns: list[Any] = [None] * 4
+        part: tuple[Tensor | None, Tensor | None] = (None, None)
+        full: tuple[Tensor | None, Tensor | None] = (None, None)
         if compute_q_blocks:
-            columns[:2] = _by_columns(kv_num_blocks, kv_indices)
+            part = _by_columns(kv_num_blocks, kv_indices)
             if full_kv_num_blocks is not None and full_kv_indices is not None:
-                columns[2:] = _by_columns(full_kv_num_blocks, full_kv_indices)
+                full = _by_columns(full_kv_num_blocks, full_kv_indices)
         lengths = seq_lengths or (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
         rows = [kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices]
         return cls(lengths, **_named([*rows, *columns]), BLOCK_SIZE=size, mask_mod=mask_mod or noop_mask)
+        return cls(lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, *part, *full, size, mask_mod or noop_mask)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -116,6 +120,15 @@ class BlockMask:
             seq_lengths=self.seq_lengths,
             compute_q_blocks=self.q_indices is not None,
         )
+        return self._of_rows(
+            [None if x is None else x[tuple(places[: self.kv_num_blocks.ndim])] for x in self._lists()[:4]], refuse_sliced, self.seq_lengths
+        )
+
+    def _of_rows(self, lists: list[Tensor | None], mask_mod: MaskMod, lengths: tuple[int, int]) -> BlockMask:
+        """A mask of other rows, whose blocks are of the same size, and that has columns' lists if this has."""
+        rows: dict[str, Any] = dict(zip(_LISTS, lists, strict=False))
+        more: dict[str, Any] = {"BLOCK_SIZE": self.BLOCK_SIZE, "mask_mod": mask_mod, "seq_lengths": lengths}
+        return BlockMask.from_kv_blocks(**rows, **more, compute_q_blocks=self.q_indices is not None)
 
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
         """The mask's upper left corner, for other lengths. PyTorch 2.13 loses blocks here, whose columns are larger than their row's count."""
@@ -138,6 +151,11 @@ class BlockMask:
         """The same mask with its lists on a device."""
         lists: list[Any] = [None if x is None else x.to(device) for x in self._lists()]
         return BlockMask(self.seq_lengths, **_named(lists), BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod)
+        return self._of_rows(lists, self.mask_mod, (new_q_len, new_kv_len))
+
+    def to(self, device: Any) -> BlockMask:
+        """The same mask with its lists on a device."""
+        return _from_parts([None if x is None else x.to(device) for x in self._lists()], (self.seq_lengths, self.BLOCK_SIZE, self.mask_mod))
 
     def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
         """A picture of each batch and head, `limit` of them, in about grid_size rows and columns: seen, seen in part, not seen."""
@@ -173,6 +191,13 @@ register_pytree_node(
     lambda m: (m._lists(), (m.seq_lengths, m.BLOCK_SIZE, m.mask_mod)),
     lambda lists, rest: BlockMask(rest[0], **_named(list(lists)), BLOCK_SIZE=rest[1], mask_mod=rest[2]),
 )
+def _from_parts(lists: Iterable[Tensor | None], rest: tuple[tuple[int, int], tuple[int, int], MaskMod]) -> BlockMask:
+    """The mask of all its lists, and of lengths, block size and mask_mod."""
+    named: dict[str, Any] = dict(zip(_LISTS, lists, strict=True))
+    return BlockMask(rest[0], **named, BLOCK_SIZE=rest[1], mask_mod=rest[2])
+
+
+register_pytree_node(BlockMask, lambda m: (m._lists(), (m.seq_lengths, m.BLOCK_SIZE, m.mask_mod)), _from_parts)
 
 
 def _dense(count: Tensor, indices: Tensor, columns: int) -> Tensor:
@@ -224,3 +249,5 @@ def create_block_mask(
     return BlockMask.from_kv_blocks(
         **_named([*lists[0], *lists[1]]), BLOCK_SIZE=(q_size, kv_size), mask_mod=mask_mod, seq_lengths=(Q_LEN, KV_LEN)
     )
+    whole_lists = (None, None) if full is None else _ordered(full)
+    return BlockMask.from_kv_blocks(*_ordered(part), *whole_lists, (q_size, kv_size), mask_mod, (Q_LEN, KV_LEN))
