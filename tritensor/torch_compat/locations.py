@@ -82,7 +82,7 @@ _ADDED: dict[str, dict[str, str]] = {
     "cuda.memory": {".debug.memory_history": "_record_memory_history _snapshot _dump_snapshot"},
     "cuda.amp": {"amp": "autocast=cuda_autocast GradScaler=CudaGradScaler custom_fwd custom_bwd"},
     "distributed": {"private.distributed_c10d": "Backend supports_complex _rank_not_in_group"},
-    "distributed.elastic.multiprocessing.errors": {"elastic_errors": "record"},
+    "distributed.elastic.multiprocessing.errors": {"distributed.elastic_errors": "record"},
     "distributions.kl": {".distributions.multivariate.matrix_products": "_batch_mahalanobis=mahalanobis"},
     "distributions.lowrank_multivariate_normal": {
         ".distributions.multivariate.matrix_products": "_batch_mahalanobis=mahalanobis _batch_mv=matrix_vector",
