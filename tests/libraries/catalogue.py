@@ -61,6 +61,12 @@ LIBRARIES: tuple[Library, ...] = (
     Library("liger-kernel", ("liger-kernel",), ("language/liger",)),
     Library("open_clip", ("open_clip_torch",), ("language/open_clip_pairs",)),
     Library("flair", ("flair",), ("language/flair_tagger",)),
+    Library(
+        "ParlAI",
+        ("parlai", "setuptools<81"),
+        ("language/parlai_seq2seq",),
+        note="imports pkg_resources, which setuptools left out from 81 on",
+    ),
     # training
     Library(
         "Lightning",
@@ -204,7 +210,11 @@ LIBRARIES: tuple[Library, ...] = (
 )
 # What no stand-in can serve: (package, why, what to use in its place).
 CANNOT = (
-    ("torchaudio (wheel), torchtext (wheel)", "their `.so` files are linked against libtorch", "nnAudio; tokenizers"),
+    (
+        "torchaudio (wheel), torchtext (wheel)",
+        "their `.so` files are linked against libtorch",
+        "`tritensor.audio`, which `import torchaudio` gives; tokenizers",
+    ),
     ("xformers, flash-attn", "CUDA extensions built against libtorch", "`nn.functional.scaled_dot_product_attention`"),
     ("bitsandbytes", "a CUDA extension", "bfloat16 weights"),
     ("Horovod", "a C extension built against libtorch", "`tritensor.distributed` under `tritensor launch`"),
