@@ -250,4 +250,5 @@ def create_block_mask(
         **_named([*lists[0], *lists[1]]), BLOCK_SIZE=(q_size, kv_size), mask_mod=mask_mod, seq_lengths=(Q_LEN, KV_LEN)
     )
     whole_lists = (None, None) if full is None else _ordered(full)
+    whole_lists: tuple[Tensor | None, Tensor | None] = (None, None) if full is None else _ordered(full)
     return BlockMask.from_kv_blocks(*_ordered(part), *whole_lists, (q_size, kv_size), mask_mod, (Q_LEN, KV_LEN))
