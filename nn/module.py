@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from tritensor.autograd.accumulate import zero_gradient
-from tritensor.ground.naming.type_names import new_instance, own_name
 from tritensor.nn import compilation, hooks, state
 from tritensor.nn.hooks import Hooks, RemovableHandle
 from tritensor.nn.moving import Movable

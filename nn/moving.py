@@ -13,8 +13,8 @@ from tritensor.ground.device import as_device
 from tritensor.ground.device import device as Device
 from tritensor.ground.dtypes import DType, as_dtype
 from tritensor.ground.errors import DeviceError, DTypeError, MetaError
+from tritensor.ground.naming.type_names import new_instance, own_name
 from tritensor.ground.strides import as_format, preserve_format
-from tritensor.ground.type_names import new_instance, own_name
 from tritensor.nn.parameter import Parameter
 from tritensor.ops.array import empty
 from tritensor.tensor.core import Tensor

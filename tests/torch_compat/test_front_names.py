@@ -146,14 +146,3 @@ def test_segments_are_reduced_by_either_word() -> None:
     x, ends = tt.tensor([1.0, 5.0, 3.0]), tt.tensor([0, 2, 3])
     for word, other in (("max", "amax"), ("min", "amin")):
         assert tt.segment_reduce(x, word, offsets=ends).tolist() == tt.segment_reduce(x, other, offsets=ends).tolist()
-
-
-def test_what_a_path_holds_is_there_for_who_asks_it_all_at_once() -> None:
-    """Libraries resolve the names of layers so, as vars(torch.nn.modules.activation)."""
-    activation = importlib.import_module("tritensor.nn.modules.activation")
-    classes = {n for n, value in vars(activation).items() if isinstance(value, type) and issubclass(value, tt.nn.Module)}
-    assert {"ReLU", "MultiheadAttention", "Tanhshrink"} <= classes
-    assert activation.__dict__["ReLU"] is tt.nn.ReLU
-    activation.mine = 3
-    assert vars(activation)["mine"] == 3
-    assert not hasattr(activation, "no_such_name")

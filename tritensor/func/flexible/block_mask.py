@@ -20,11 +20,6 @@ _LISTS = (
 )  # fmt: skip
 
 
-def _named(lists: list[Any]) -> dict[str, Any]:
-    """Lists by their names, of the rows alone or of rows and columns."""
-    return dict(zip(_LISTS, lists, strict=False))
-
-
 class BlockMask:
     """A mask (B, H, Q_LEN, KV_LEN) by blocks: row r's first kv_num_blocks[b, h, r] entries of kv_indices[b, h, r] are its partly seen blocks of keys,
     full_kv_num_blocks and full_kv_indices list those that are seen whole, q_* and full_q_* the same by columns. Inside of blocks mask_mod decides.
@@ -61,7 +56,6 @@ class BlockMask:
         if (full_kv_num_blocks is None) != (full_kv_indices is None):
             raise AssertedError("BlockMask: full_kv_num_blocks and full_kv_indices must be both provided or omitted")
         size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
-        columns: list[Any] = [None] * 4
         part: tuple[Tensor | None, Tensor | None] = (None, None)
         full: tuple[Tensor | None, Tensor | None] = (None, None)
         if compute_q_blocks:
@@ -69,8 +63,6 @@ class BlockMask:
             if full_kv_num_blocks is not None and full_kv_indices is not None:
                 full = _by_columns(full_kv_num_blocks, full_kv_indices)
         lengths = seq_lengths or (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
-        rows = [kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices]
-        return cls(lengths, **_named([*rows, *columns]), BLOCK_SIZE=size, mask_mod=mask_mod or noop_mask)
         return cls(lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, *part, *full, size, mask_mod or noop_mask)
 
     @property
@@ -102,7 +94,7 @@ class BlockMask:
         lengths, size = (self.seq_lengths, self.BLOCK_SIZE) if flatten else ((self.seq_lengths,), (self.BLOCK_SIZE,))
         return (*lengths, *self._lists(), None, None, None, None, *size, self.mask_mod)
 
-    def _lists(self) -> list[Any]:
+    def _lists(self) -> list[Tensor | None]:
         return [getattr(self, name) for name in _LISTS]
 
     def __getitem__(self, index: Any) -> BlockMask:
@@ -112,14 +104,6 @@ class BlockMask:
         for at, (i, n) in enumerate(zip(places, self.kv_num_blocks.shape, strict=False)):
             if isinstance(i, int):  # the dimension stays, as in PyTorch
                 places[at] = slice(i + n, i + n + 1) if -n <= i < 0 else slice(i, i + 1)
-        rows = [None if x is None else x[tuple(places[: self.kv_num_blocks.ndim])] for x in self._lists()[:4]]
-        return BlockMask.from_kv_blocks(
-            **_named(rows),
-            BLOCK_SIZE=self.BLOCK_SIZE,
-            mask_mod=refuse_sliced,
-            seq_lengths=self.seq_lengths,
-            compute_q_blocks=self.q_indices is not None,
-        )
         return self._of_rows(
             [None if x is None else x[tuple(places[: self.kv_num_blocks.ndim])] for x in self._lists()[:4]], refuse_sliced, self.seq_lengths
         )
@@ -133,24 +117,12 @@ class BlockMask:
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
         """The mask's upper left corner, for other lengths. PyTorch 2.13 loses blocks here, whose columns are larger than their row's count."""
         rows, columns = -(-new_q_len // self.BLOCK_SIZE[0]), -(-new_kv_len // self.BLOCK_SIZE[1])
-        lists: list[Any] = []
+        lists: list[Tensor | None] = []
         for count, indices in ((self.kv_num_blocks, self.kv_indices), (self.full_kv_num_blocks, self.full_kv_indices)):
             if count is None or indices is None:
                 lists += [None, None]
                 continue
             lists += _ordered(_dense(count, indices, indices.shape[-1])[..., :rows, :columns])
-        return BlockMask.from_kv_blocks(
-            **_named(lists),
-            BLOCK_SIZE=self.BLOCK_SIZE,
-            mask_mod=self.mask_mod,
-            seq_lengths=(new_q_len, new_kv_len),
-            compute_q_blocks=self.q_indices is not None,
-        )
-
-    def to(self, device: Any) -> BlockMask:
-        """The same mask with its lists on a device."""
-        lists: list[Any] = [None if x is None else x.to(device) for x in self._lists()]
-        return BlockMask(self.seq_lengths, **_named(lists), BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod)
         return self._of_rows(lists, self.mask_mod, (new_q_len, new_kv_len))
 
     def to(self, device: Any) -> BlockMask:
@@ -186,11 +158,6 @@ class BlockMask:
         return f"BlockMask(\n{lists}{rest})"
 
 
-register_pytree_node(
-    BlockMask,
-    lambda m: (m._lists(), (m.seq_lengths, m.BLOCK_SIZE, m.mask_mod)),
-    lambda lists, rest: BlockMask(rest[0], **_named(list(lists)), BLOCK_SIZE=rest[1], mask_mod=rest[2]),
-)
 def _from_parts(lists: Iterable[Tensor | None], rest: tuple[tuple[int, int], tuple[int, int], MaskMod]) -> BlockMask:
     """The mask of all its lists, and of lengths, block size and mask_mod."""
     named: dict[str, Any] = dict(zip(_LISTS, lists, strict=True))
@@ -245,10 +212,5 @@ def create_block_mask(
     seen = whole.view(*mask.shape[:2], rows, q_size, columns, kv_size).sum((3, 5))  # (B, H, rows, columns)
     full = (seen == q_size * kv_size) if separate_full_blocks else None
     part = (seen > 0) if full is None else (seen > 0) & ~full
-    lists = _ordered(part), (None, None) if full is None else _ordered(full)
-    return BlockMask.from_kv_blocks(
-        **_named([*lists[0], *lists[1]]), BLOCK_SIZE=(q_size, kv_size), mask_mod=mask_mod, seq_lengths=(Q_LEN, KV_LEN)
-    )
-    whole_lists = (None, None) if full is None else _ordered(full)
     whole_lists: tuple[Tensor | None, Tensor | None] = (None, None) if full is None else _ordered(full)
     return BlockMask.from_kv_blocks(*_ordered(part), *whole_lists, (q_size, kv_size), mask_mod, (Q_LEN, KV_LEN))

@@ -12,6 +12,8 @@ DISTRIBUTIONS = tuple(dict.fromkeys(a.distribution for a in STANDS_FOR.values())
 CONSTRAINTS = "constraints.txt"  # for pip's -c: a library that asks for a newer torch is refused by name, and does not bring PyTorch in
 MARK = "tritensor stand-in"  # in every file that is written, so that nobody else's is taken for one
 
+# PyTorch's wheel brings these along, and libraries import some of them without asking for them.
+_BROUGHT = ("filelock", "typing-extensions>=4.10.0", "sympy>=1.13.3", "networkx>=2.5.1", "jinja2", "fsspec>=0.8.5")
 _PACKAGE = '''"""{package}, answered by tritensor: a file of the {mark}, which `pip uninstall {distribution}` removes."""
 
 import sys
@@ -35,7 +37,7 @@ Summary: {mark}: `import {name}` gives tritensor, which has PyTorch's programmin
 License: Apache-2.0
 Requires-Python: >=3.11
 Requires-Dist: tritensor
-
+{needs}
 Written by `tritensor stand-in install`, removed by `tritensor stand-in uninstall` or `pip uninstall {name}`.
 """
 _WHEEL = "Wheel-Version: 1.0\nGenerator: tritensor\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -66,7 +68,8 @@ def files_of(distribution: str) -> dict[str, str]:
     info = folder_of_metadata(distribution)
     packages = packages_of(distribution)
     files = {f"{p}/__init__.py": _PACKAGE.format(package=p, distribution=distribution, mark=MARK) for p in packages}
-    files[f"{info}/METADATA"] = _METADATA.format(name=distribution, version=version_of(distribution), mark=MARK)
+    needs = "".join(f"Requires-Dist: {name}\n" for name in _BROUGHT) if distribution == "torch" else ""
+    files[f"{info}/METADATA"] = _METADATA.format(name=distribution, version=version_of(distribution), mark=MARK, needs=needs)
     files[f"{info}/WHEEL"] = _WHEEL
     files[f"{info}/INSTALLER"] = "tritensor\n"
     files[f"{info}/REQUESTED"] = ""

@@ -96,7 +96,5 @@ def all_to_all_single_autograd(
 
     rows = self.shape[0] if output_split_sizes is None else sum(output_split_sizes)
     out = self.new_empty((rows, *self.shape[1:]))
-    there, here = [None if given is None else list(given) for given in (output_split_sizes, input_split_sizes)]
-    return functional.all_to_all_single(out, self.contiguous(), there, here, _group(group))
     to_each, from_each = (None if sizes is None else list(sizes) for sizes in (input_split_sizes, output_split_sizes))
     return functional.all_to_all_single(out, self.contiguous(), from_each, to_each, _group(group))
