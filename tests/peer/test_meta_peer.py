@@ -221,3 +221,16 @@ def test_refusals(ask: Callable[[Any], Any]) -> None:
         ask(torch)
     with pytest.raises(type(theirs.value)):
         ask(tt)
+
+
+@pytest.mark.parametrize(("writer", "reader"), [(tt, torch), (torch, tt)], ids=["ours", "theirs"])
+def test_files_go_both_ways(writer: Any, reader: Any) -> None:
+    file = io.BytesIO()
+    writer.save({"x": _x(writer).t()[1:], "p": writer.nn.Parameter(_x(writer).half())}, file)
+    file.seek(0)
+    found = reader.load(file)
+    assert _told(reader, list(found.values())) == [
+        ((2, 2), (1, 3), "float32", "meta", 0, False),
+        ((2, 3), (3, 1), "float16", "meta", 0, True),
+    ]
+    assert type(found["p"]) is reader.nn.Parameter
