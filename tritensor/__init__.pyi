@@ -132,6 +132,7 @@ newaxis: None
 dtype = _DType
 memory_format = _MemoryFormat
 amp: Any
+audio: Any
 distributed: Any
 hub: Any
 models: Any
@@ -1672,7 +1673,7 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: _builtins.bo
     """Where `input` would be put in ascending rows so that they stay so: before equal elements, with right (side="right") behind them."""
 
 def segment_reduce(data: Tensor, reduce: _builtins.str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: _builtins.int = 0, unsafe: _builtins.bool = False, initial: _builtins.float | None = None) -> Tensor:
-    """The `reduce` ("sum", "mean", "max", "min", "prod") of each segment of `axis`: data (.., n, ..) becomes (.., segments, ..). Waits for the device."""
+    """The `reduce` ("sum", "mean", "max" or "amax", "min" or "amin", "prod") of each segment of `axis`: data (.., n, ..) becomes"""
 
 def select(input: Tensor, dim: _builtins.int, index: _builtins.int) -> Tensor:
     """x at one index of a dimension, which goes."""

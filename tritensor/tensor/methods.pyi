@@ -27,16 +27,19 @@ class Methods:
     def __array_ufunc__(self, ufunc: Any, method: _builtins.str, *inputs: Any, **options: Any) -> Any:
         """A function of numpy that was given a tensor. An operator (`ndarray + tensor`) is the tensor's own, gradients included; any other"""
 
-    def __eq__(self, other: Any) -> Any: ...  # type: ignore[override]
+    def __eq__(self, other: Any) -> Any:  # type: ignore[override]
+        """Return self==value."""
 
     def __floordiv__(self, other: Any) -> Any: ...
 
-    def __ge__(self, other: Any) -> Any: ...
+    def __ge__(self, other: Any) -> Any:
+        """Return self>=value."""
 
     def __getitem__(self, index: Any) -> Tensor:
         """x[index]: a view for ints (0-d integer tensors too), slices, None and ..., a copy as soon as an array, list or mask takes part."""
 
-    def __gt__(self, other: Any) -> Any: ...
+    def __gt__(self, other: Any) -> Any:
+        """Return self>value."""
 
     def __iadd__(self, other: Any) -> Any: ...
 
@@ -66,11 +69,13 @@ class Methods:
 
     def __ixor__(self, other: Any) -> Any: ...
 
-    def __le__(self, other: Any) -> Any: ...
+    def __le__(self, other: Any) -> Any:
+        """Return self<=value."""
 
     def __lshift__(self, other: Any) -> Any: ...
 
-    def __lt__(self, other: Any) -> Any: ...
+    def __lt__(self, other: Any) -> Any:
+        """Return self<value."""
 
     def __matmul__(self, other: Any) -> Any: ...
 
@@ -78,11 +83,13 @@ class Methods:
 
     def __mul__(self, other: Any) -> Any: ...
 
-    def __ne__(self, other: Any) -> Any: ...  # type: ignore[override]
+    def __ne__(self, other: Any) -> Any:  # type: ignore[override]
+        """Return self!=value."""
 
     def __neg__(self) -> Tensor: ...
 
-    def __or__(self, other: Any) -> Any: ...
+    def __or__(self, other: Any) -> Any:
+        """Return self|value."""
 
     def __pos__(self) -> Tensor: ...
 
@@ -94,8 +101,7 @@ class Methods:
 
     def __rdiv__(self, other: Any) -> Any: ...
 
-    def __repr__(self) -> _builtins.str:
-        """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying."""
+    def __repr__(self) -> _builtins.str: ...
 
     def __rfloordiv__(self, other: Any) -> Any: ...
 
@@ -107,7 +113,8 @@ class Methods:
 
     def __rmul__(self, other: Any) -> Any: ...
 
-    def __ror__(self, other: Any) -> Any: ...
+    def __ror__(self, other: Any) -> Any:
+        """Return value|self."""
 
     def __rpow__(self, other: Any) -> Any: ...
 
@@ -131,6 +138,9 @@ class Methods:
     def __truediv__(self, other: Any) -> Any: ...
 
     def __xor__(self, other: Any) -> Any: ...
+
+    def _is_view(self) -> _builtins.bool:
+        """Whether the tensor is a view of another one, which `_base` is."""
 
     def abs(self, *, out: Tensor | None = None) -> Tensor:
         """The absolute value; its gradient at 0 is 0."""
@@ -289,7 +299,7 @@ class Methods:
         """A copy of x, of x's strides, in which src stands in the window x.as_strided(size, stride, storage_offset)."""
 
     def as_subclass(self, cls: Any) -> Any:
-        """The same memory, outside the graph as detach() gives it, as an instance of cls, a subclass of Tensor, whose __init__ is not called. Writes are"""
+        """The same memory and place in the graph as an instance of cls, a subclass of Tensor, whose __new__ and __init__ are not called. A view: writes are"""
 
     def asin(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse sine."""
@@ -908,7 +918,7 @@ class Methods:
 
     @property
     def is_meta(self) -> _builtins.bool:
-        """False: every tensor has its data."""
+        """Whether there are no values: the tensor is on device meta, and has a shape, strides and a type alone."""
 
     @property
     def is_mkldnn(self) -> _builtins.bool:

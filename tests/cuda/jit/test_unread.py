@@ -81,3 +81,13 @@ def test_coefficients_that_were_read_are_still_coefficients(tmp_path: Path) -> N
     code = "import tritensor as tt; from tritensor.cuda.jit import unread; x = tt.ones(3) * 1.2; a = tt.lgamma(x), tt.special.erfinv(x / 2)"
     read = "unread.import_triton(); b = tt.lgamma(x), tt.special.erfinv(x / 2); assert a[0].equal(b[0]) and a[1].equal(b[1])"
     assert ran(f"{code}; {read}", tmp_path) == ""
+
+
+def test_a_table_of_functions_finds_them_when_they_are_read(tmp_path: Path) -> None:
+    said = ran(
+        "import tritensor as tt\nfrom tritensor.cuda.jit import unread\ntt.ones(2).relu()\nfrom tritensor.kernels.parts import maths\n"
+        "kept = {maths.gated: 1}\nassert type(maths.gated) is unread.Unread\nunread.import_triton()\n"
+        "assert kept[maths.gated] == 1 and type(maths.gated) is not unread.Unread\n",
+        tmp_path,
+    )
+    assert said == ""

@@ -22,6 +22,9 @@ class DeferredJITFunction(_Eager):  # type: ignore[misc, valid-type]
     uses a tenth of the kernels; on the CPU, none.
     """
 
+    # Triton's is that of the source and of all that it calls; equality is identity, and a table of functions must not read their sources.
+    __hash__ = object.__hash__
+
     def __init__(self, fn: Any, *args: Any, **options: Any) -> None:
         self.__dict__.update(
             fn=fn, _deferred=(args, options), __doc__=fn.__doc__, __name__=fn.__name__, __qualname__=fn.__qualname__,

@@ -39,8 +39,8 @@ ANY_OPERAND = frozenset((
 # Of the methods that begin with an underscore those that are overridden.
 PRIVATE_METHODS = frozenset((
     "__array__", "__bool__", "__complex__", "__contains__", "__deepcopy__", "__dir__", "__dlpack__", "__dlpack_device__", "__float__", "__format__",
-    "__getitem__", "__index__", "__int__", "__len__", "__reduce_ex__", "__repr__", "__reversed__", "__setitem__", "__setstate__", "_base", "_is_view", "_version",
-    "_backward_hooks",
+    "__getitem__", "__index__", "__int__", "__len__", "__reduce_ex__", "__repr__", "__reversed__", "__setitem__", "__setstate__", "_base", "_is_view",
+    "_version", "_backward_hooks",
 ))  # fmt: skip
 # Methods that are not: this library's own, and those that make tensors of the class that is asked for.
 NEVER_METHODS = frozenset((
