@@ -80,7 +80,7 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
         )
 
 
-Tensor._is_view = _is_view  # type: ignore[attr-defined]
+Tensor._is_view = _is_view  # type: ignore[assignment, method-assign]
 Tensor.is_cpu = property(_is_cpu)  # type: ignore[assignment, method-assign]
 Tensor.is_meta = property(_is_meta)  # type: ignore[assignment, method-assign]
 Tensor.name = property(_get_name)  # type: ignore[assignment, method-assign]
