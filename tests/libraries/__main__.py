@@ -23,15 +23,15 @@ def main() -> int:
     if not chosen:
         print(f"no library is called {' or '.join(asked.names)}; there are {', '.join(x.name for x in LIBRARIES)}", file=sys.stderr)
         return 2
-    both = _environments(asked)
+    places = {x.name: _environments(asked, x) for x in chosen}
     if not asked.no_install:
-        failed = [f"{x.name}: {said}" for x in chosen if x.installs for e in both if (said := e.install(x.installs))]
+        failed = [f"{x.name}: {said}" for x in chosen if x.distributions for e in places[x.name] if (said := e.install(x.distributions))]
         if failed:
             print("\n".join(failed), file=sys.stderr)
             return 2
     if asked.own_tests:
-        return _run_suites([x for x in chosen if x.suite is not None], both, asked.sources)
-    return _run_quick_starts(chosen, both, write=not asked.names)
+        return _run_suites([x for x in chosen if x.suite is not None], places, asked.sources)
+    return _run_quick_starts(chosen, places, write=not asked.names)
 
 
 def _arguments() -> Any:
@@ -50,18 +50,23 @@ def _arguments() -> Any:
     return parser.parse_args()
 
 
-def _environments(asked: Any) -> tuple[Environment, Environment]:
+Places = dict[str, tuple[Environment, Environment]]  # by library
+
+
+def _environments(asked: Any, library: Library) -> tuple[Environment, Environment]:
     if asked.python and asked.peer:
         return Environment("tritensor", asked.python.absolute()), Environment("torch", asked.peer.absolute())
-    return made(asked.environments.absolute())
+    folder = asked.environments.absolute()
+    return made(folder / "alone" / library.name if library.alone else folder)
 
 
-def _run_quick_starts(chosen: list[Library], both: tuple[Environment, Environment], write: bool) -> int:
+def _run_quick_starts(chosen: list[Library], places: Places, write: bool) -> int:
     """Run the scripts of libraries and compare; with all of them, write the page."""
     results = page.results()
-    versions = both[0].installed([d for x in chosen for d in x.distributions])
     bad = 0
     for library in chosen:
+        both = places[library.name]
+        versions = both[0].installed([name.partition("<")[0] for name in library.distributions])
         said = {}
         for script in library.quick_starts:
             ours, theirs = (quick.run(script, e) for e in both)
@@ -78,10 +83,11 @@ def _run_quick_starts(chosen: list[Library], both: tuple[Environment, Environmen
     return 1 if bad else 0
 
 
-def _run_suites(chosen: list[Library], both: tuple[Environment, Environment], sources: Path | None) -> int:
+def _run_suites(chosen: list[Library], places: Places, sources: Path | None) -> int:
     results = page.results()
     good = True
     for library in chosen:
+        both = places[library.name]
         assert library.suite is not None
         version = both[0].installed(library.distributions)[library.distributions[0]]
         folder = (sources or ROOT / ".venv-libraries" / "sources") / library.name

@@ -16,10 +16,7 @@ class Library(NamedTuple):
     suite: Suite | None = None
     note: str = ""
     cannot: str = ""  # why its quick start cannot agree: a failing of its own, or what is not here yet
-
-    @property
-    def installs(self) -> tuple[str, ...]:
-        return self.distributions
+    alone: bool = False  # what it asks of other libraries' versions keeps it from sharing an environment
 
 
 _TRANSFORMERS = tuple(
@@ -60,12 +57,13 @@ LIBRARIES: tuple[Library, ...] = (
     Library("sentence-transformers", ("sentence-transformers",), ("language/sentence_embeddings",)),
     Library("liger-kernel", ("liger-kernel",), ("language/liger",)),
     Library("open_clip", ("open_clip_torch",), ("language/open_clip_pairs",)),
-    Library("flair", ("flair",), ("language/flair_tagger",)),
+    Library("flair", ("flair",), ("language/flair_tagger",), note="asks for transformers before 5", alone=True),
     Library(
         "ParlAI",
         ("parlai", "setuptools<81"),
-        ("language/parlai_seq2seq",),
+        ("training/parlai_seq2seq",),
         note="imports pkg_resources, which setuptools left out from 81 on",
+        alone=True,
     ),
     # training
     Library(
@@ -138,7 +136,12 @@ LIBRARIES: tuple[Library, ...] = (
             ),
         ),
     ),
-    Library("MONAI", ("monai",), ("vision/monai",)),
+    Library(
+        "MONAI",
+        ("monai",),
+        ("vision/monai",),
+        cannot="its MetaTensor defines `array`, which here is the name of a tensor's memory: transforms of dictionaries fail",
+    ),
     # audio
     Library("nnAudio", ("nnAudio",), ("audio/nnaudio_features",)),
     Library(
@@ -172,6 +175,28 @@ LIBRARIES: tuple[Library, ...] = (
         ),
     ),
     Library("sbi", ("sbi",), ("probability/sbi_posterior",)),
+    Library(
+        "linear_operator",
+        ("linear_operator",),
+        ("probability/linear_operator",),
+        Suite("cornellius-gp/linear_operator", "v{version}", ("test/**/*_test.py", "test/**/test_*.py")),
+        "without what it computes through sparse layouts",
+    ),
+    Library(
+        "GPyTorch",
+        ("gpytorch",),
+        ("probability/gpytorch",),
+        Suite(
+            "cornellius-gp/gpytorch",
+            "v{version}",
+            ("test/distributions/*_test.py", "test/likelihoods/*_test.py", "test/kernels/*_test.py", "test/models/*_test.py"),
+        ),
+    ),
+    Library("BoTorch", ("botorch",), ("probability/botorch",)),
+    Library("Storchastic", ("storchastic",), ("probability/storchastic",)),
+    Library("zuko", ("zuko",), ("probability/zuko",), Suite("probabilists/zuko", "{version}", ("tests/test_*.py",))),
+    Library("nflows", ("nflows",), ("probability/nflows",), Suite("bayesiains/nflows", "v{version}", ("tests/**/*_test.py",))),
+    Library("normflows", ("normflows",), ("probability/normflows",)),
     # second order
     Library(
         "BackPACK",
@@ -188,6 +213,7 @@ LIBRARIES: tuple[Library, ...] = (
     Library("ASDL", ("asdfghjkl",), ("second_order/asdl_curvature",)),
     Library("curvlinops", ("curvlinops-for-pytorch",), ("second_order/curvlinops_operators",)),
     Library("higher", ("higher",), ("second_order/higher_inner_loop",)),
+    Library("laplace-torch", ("laplace-torch",), ("second_order/laplace_posterior",)),
     # reinforcement
     Library("Stable-Baselines3", ("stable-baselines3",), ("reinforcement/stable_baselines3_agents",)),
     Library("CleanRL", ("gymnasium",), ("reinforcement/cleanrl_ppo",), note="scripts of one file, in the way of which ours is written"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-TORCH = ("torch==2.13.0",)
+TORCH = ("torch==2.13.0", "torchvision")
 TOOLS = ("pytest>=8.3", "pytest-timeout", "packaging", "scipy", "scikit-learn", "pandas", "matplotlib", "parameterized", "hypothesis")
 
 
@@ -19,6 +19,14 @@ class Environment(NamedTuple):
 
     name: str
     python: Path
+
+    def constraints(self) -> list[str]:
+        """pip's words that keep the torch that is here."""
+        found = sorted(self.python.parent.parent.glob("lib/python*/site-packages/torch-*.dist-info/constraints.txt"))
+        kept = self.python.parent.parent / "constraints.txt"
+        if not found:
+            kept.write_text("".join(f"{n}=={v}\n" for n, v in self.installed(("torch", "torchvision")).items()))
+        return ["-c", str(found[0] if found else kept)]
 
     def run(self, words: Sequence[str], seconds: float, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run this Python with one BLAS thread; raises TimeoutExpired."""
@@ -40,7 +48,7 @@ class Environment(NamedTuple):
 
     def install(self, names: Sequence[str]) -> str:
         """What pip says where it cannot install; "" where all are here."""
-        done = self.run(["-m", "pip", "install", "--quiet", *names], 3600)
+        done = self.run(["-m", "pip", "install", "--quiet", *self.constraints(), *names], 3600)
         return "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
 
 
