@@ -23,6 +23,7 @@ def test_no_dim_means_all_but_to_any_and_all(on: str) -> None:
         assert x.sum(empty, keepdim=True).shape == (1, 1)
         assert x.flip(empty).tolist() == x.tolist()
     assert x.squeeze(()).shape == (2, 3)
+    assert tt.ones(1, 1, 2).squeeze(0, 1).shape == tt.ones(1, 1, 2).squeeze_(-2, 0).shape == (2,)  # several by place
     assert x.any().item() is True
     assert x.all().item() is False
 

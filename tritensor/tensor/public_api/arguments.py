@@ -105,7 +105,7 @@ def repair_arguments(
         return args[1:], dict(kwargs)
     # Python itself refused the call: no frame of f was entered, so names or counts were wrong.
     if type(error) is TypeError and not call_site.was_raised_inside(error.__traceback__):
-        found = _rename_keywords(f, name, args, kwargs) or _reorder_legacy(name, args, kwargs)
+        found = _rename_keywords(f, name, args, kwargs) or _reorder_legacy(name, args, kwargs) or _gather_dims(name, args, kwargs)
         return found if found is not None else _refuse_signature(f, name, args, kwargs)
     wrong = explain_error(f, name, args, kwargs, error)
     if wrong is None:
@@ -200,6 +200,13 @@ _LEGACY_ORDERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     **dict.fromkeys(("addcmul", "addcdiv"), (("value",), {"tntt"})),
     **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), (("beta", "alpha"), {"ntntt", "nttt", "tnntt", "tntt"})),
 }
+
+
+def _gather_dims(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Dims by place, `x.squeeze(0, 1)`, as one tuple; None for what takes one dim alone."""
+    if name.removesuffix("_") == "squeeze" and len(args) > 2 and not kwargs and all(type(d) is int for d in args[1:]):
+        return (args[0], args[1:]), {}
+    return None
 
 
 def _reorder_legacy(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
