@@ -216,7 +216,12 @@ LIBRARIES: tuple[Library, ...] = (
     Library("laplace-torch", ("laplace-torch",), ("second_order/laplace_posterior",)),
     # reinforcement
     Library("Stable-Baselines3", ("stable-baselines3",), ("reinforcement/stable_baselines3_agents",)),
-    Library("CleanRL", ("gymnasium",), ("reinforcement/cleanrl_ppo",), note="scripts of one file, in the way of which ours is written"),
+    Library(
+        "CleanRL",
+        ("gymnasium",),
+        ("reinforcement/cleanrl_ppo",),
+        note="scripts of one file, in the way of which ours is written; the version is gymnasium's",
+    ),
     Library("Tianshou", ("tianshou",), ("reinforcement/tianshou_dqn",)),
     # graphs
     Library("torch_geometric", ("torch_geometric",), ("graphs/torch_geometric_nets",), note="without sparse layouts"),

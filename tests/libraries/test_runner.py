@@ -42,11 +42,13 @@ def test_what_is_said_of_two_runs() -> None:
 
 def test_a_script_is_run_in_a_folder_of_its_own_and_its_last_words_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "json.py").write_text("import json, os\nprint(json.dumps(os.listdir()))\nraise ValueError('at the end')\n")
+    (tmp_path / "tools" / "json.py").write_text(
+        "import json, os\nprint(json.dumps(os.listdir()))\nraise ValueError('at the end of /a/folder/file.py')\n"
+    )
     monkeypatch.setattr(quick, "FOLDER", tmp_path)
     assert quick.scripts() == ["tools/json"]
     ran = quick.run("tools/json", Environment("here", Path(sys.executable)))
-    assert (ran.lines, ran.error) == (["[]"], "ValueError: at the end")
+    assert (ran.lines, ran.error) == (["[]"], "ValueError: at the end of file.py")
 
 
 SUITE = """
