@@ -26,6 +26,11 @@ def wrapper(f: _Function) -> _Function:
     return f
 
 
+def is_wrapper(code: CodeType) -> bool:
+    """Whether code was marked so."""
+    return code in _wrappers
+
+
 def mark_wrapper(code: CodeType) -> CodeType:
     """The same for code that a function object is given later."""
     _wrappers.add(code)

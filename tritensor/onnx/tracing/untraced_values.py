@@ -7,7 +7,7 @@ import sys
 import warnings
 from types import FrameType
 
-from tritensor.ground.call_site import INSIDE, file_and_line, user_frame
+from tritensor.ground.call_site import INSIDE, file_and_line, is_wrapper, user_frame
 from tritensor.ground.errors import TracerWarning
 from tritensor.ground.transforms.transform import HOST_FUNCTIONS
 from tritensor.onnx.errors import UnsupportedOperatorError
@@ -32,7 +32,7 @@ def _find_called_name(frame: FrameType | None) -> str:
         # below this frame stands the exporter's own call, which the user did not write
         if os.sep + "onnx" + os.sep in frame.f_code.co_filename and name:
             break
-        if frame.f_code.co_filename not in _MODULE_FILES and not frame.f_code.co_name.startswith("call"):
+        if frame.f_code.co_filename not in _MODULE_FILES and not is_wrapper(frame.f_code):
             name = frame.f_code.co_name
         frame = frame.f_back
     return name
