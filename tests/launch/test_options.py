@@ -102,3 +102,13 @@ def test_command_lines(tmp_path: Path) -> None:
     file.write_text("# ours\na slots=2\nb slots=3\n")
     assert words("openmpi", "-n", "5", "--hostfile", str(file)).endswith(f"--hostfile {file} --map-by slot:OVERSUBSCRIBE R")
     assert parse(["-n", "5", "--hostfile", str(file), HERE]).master() == "a"
+
+
+def test_a_command_of_this_library_is_a_module_that_can_be_launched() -> None:
+    from tritensor.tools.launch.child import code_of
+
+    code, main, _ = code_of("tritensor.run", True)
+    assert "command_line" in code.co_names or "tritensor.tools.command_line" in code.co_names
+    assert main.__spec__ is not None
+    with pytest.raises(ModuleNotFoundError, match="there is no such module"):
+        code_of("tritensor.no_such_command", True)

@@ -87,7 +87,7 @@ def test_the_diffs_add_an_op_a_layer_and_an_optimizer(suite: tuple[str, ...], tm
 
     done = asked()
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "16 passed" in done.stdout
+    assert "18 passed" in done.stdout
     written = [line.split("$(BIN)/")[1] for line in (tree / "Makefile").read_text().split("\npages:")[1].split("\n\n")[0].splitlines()[1:]]
     for command in (c for c in written if "performance_page" not in c):  # which reads what others have measured
         tool, *words = command.split()

@@ -282,7 +282,6 @@ def test_what_is_refused_by_name() -> None:
         (torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]), "holds a nested tensor"),
         (torch.ones(2, dtype=torch.complex32), "torch.complex32, of a type that tensors here cannot hold"),
         (torch.ones(2).to(torch.float8_e8m0fnu), "torch.float8_e8m0fnu, of a type that tensors here cannot hold"),
-        (torch.device("mps", 0), "'mps"),
         (torch.distributions.Normal(0, 1), "wants torch.distributions.normal.Normal, which is no plain value"),
     ):
         file = io.BytesIO()

@@ -40,7 +40,7 @@ def test_the_recorded_writes_are_pytorchs(family: str) -> None:
 
 def test_a_node_that_keeps_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     op = next(o for o in op_db if o.name == "nn.functional.l1_loss")
-    monkeypatch.setattr(saved, "note", lambda version, node, place: None)
+    monkeypatch.setattr(saved, "note_borrower", lambda version, mark, place: None)
     assert any("raises" in line for line in written(op))
 
 

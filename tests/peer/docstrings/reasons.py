@@ -17,10 +17,10 @@ REASONS: dict[str, str] = {
     "chance decides a shape": "masked_select",
     "PyTorch's own library of operators, tracing and dispatch modes": """
         func.functionalize library.CustomOpDef.register_vmap library.get_kernel library.register_fake library.register_vmap
-        library.wrap_triton overrides.get_ignored_functions overrides.get_testing_overrides overrides.redispatch_function
+        library.wrap_triton overrides.get_ignored_functions overrides.redispatch_function
         masked.is_masked_tensor masked.logaddexp""",
     "PyTorch's own machinery": """
-        _is_device_backend_autoload_enabled Event cuda.cudart utils.ThroughputBenchmark
+        _is_device_backend_autoload_enabled cuda.cudart utils.ThroughputBenchmark
         utils.generate_methods_for_privateuse1_backend utils.rename_privateuse1_backend linalg._powsum""",
     "a checkpoint without its data is none": "serialization.skip_data",
     "not built yet": "thread_safe_generator",

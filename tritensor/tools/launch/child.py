@@ -13,7 +13,6 @@ import contextlib
 import ctypes
 import faulthandler
 import fcntl
-import importlib.abc
 import importlib.util
 import json
 import os
@@ -140,7 +139,10 @@ def code_of(script: str, module: bool) -> tuple[types.CodeType, types.ModuleType
     spec = importlib.util.find_spec(script)
     if spec is not None and spec.submodule_search_locations is not None:
         spec = importlib.util.find_spec(f"{script}.__main__")
-    loaded = spec.loader.get_code(spec.name) if spec is not None and isinstance(spec.loader, importlib.abc.InspectLoader) else None
+    get_code = (
+        getattr(spec.loader, "get_code", None) if spec is not None else None
+    )  # as runpy asks: a command's loader has it and is no InspectLoader
+    loaded = get_code(spec.name) if spec is not None and get_code is not None else None
     if spec is None or loaded is None:
         raise ModuleNotFoundError(f"tritensor.launch -m {script}: there is no such module, or it is no program", name=script)
     vars(main).update(__file__=spec.origin, __builtins__=__builtins__, __cached__=spec.cached)
