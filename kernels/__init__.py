@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import pkgutil
 
 if __name__ != "tritensor.kernels":  # a program run in the repository may look for a package `kernels` of its own
@@ -18,7 +17,7 @@ from tritensor.ops.table import registry
 def load(module: str) -> None:
     """Import a file of ops; its kernels are read by Triton when they are first used."""
     with importing():
-        if not unread.is_read() and "TRITON_INTERPRET" not in os.environ:
+        if unread.is_put_off():
             importlib.import_module(module)
             return
         from tritensor.cuda.jit.deferred import deferred_jit

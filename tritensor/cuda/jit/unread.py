@@ -148,6 +148,11 @@ def is_read() -> bool:
     return _state.read
 
 
+def is_put_off() -> bool:
+    """Whether files of kernels do without Triton for now: it is not imported, and does not interpret."""
+    return not _state.read and "TRITON_INTERPRET" not in os.environ
+
+
 def import_triton() -> None:
     """Import Triton; the hook on its import (triton_kernels/import_hook.py) calls `read_all`."""
     with importing():  # no other thread forks meanwhile
@@ -184,10 +189,8 @@ def follow(names: dict[str, Any]) -> dict[str, Any]:
 
 def prepare(module: types.ModuleType) -> None:
     """Let a file of kernels that is about to be executed find these names under `import triton`, unless Triton is imported already or interprets."""
-    if "TRITON_INTERPRET" in os.environ:
-        return
     with _making:
-        if not _state.read:
+        if is_put_off():
             vars(module)["__builtins__"] = _BUILTINS
             _globals.append(vars(module))
 
