@@ -28,7 +28,7 @@ class BasicBlock(nn.Module):
         if groups != 1 or base_width != 64:
             raise ValueError("BasicBlock only supports groups=1 and base_width=64")
         if dilation > 1:
-            raise NotImplementedError("Dilation > 1 not supported in BasicBlock")
+            raise NotImplementedError(f"BasicBlock: dilation {dilation}; it has 1 alone, a Bottleneck has any")
         norm = norm_layer or nn.BatchNorm2d
         self.conv1 = nn.Conv2d(channels, width, 3, stride=stride, padding=1, bias=False)
         self.bn1 = norm(width)
