@@ -48,9 +48,8 @@ def install(names: Sequence[str]) -> list[str]:
     for name in names:
         _refuse_other(name)
     leftovers = [p for name in names for p in _leftovers(name, folder)]
-    with tempfile.TemporaryDirectory(
-        prefix=".tritensor-", dir=folder
-    ) as made:  # beside its place: a rename within one file system is whole or nothing
+    # Beside its place: a rename within one file system is whole or nothing.
+    with tempfile.TemporaryDirectory(prefix=".tritensor-", dir=folder) as made:
         for name in names:
             for path, text in packages.files_of(name).items():
                 (Path(made) / path).parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +103,8 @@ def uninstall() -> list[str]:
 
 def status() -> tuple[list[str], bool]:
     """What each name of the stand-in is in this environment, a line each, and whether nothing is wrong."""
-    folder, lines, whole = environment.site_packages(), [f"{sys.executable}: {environment.site_packages()}"], True
+    folder = environment.site_packages()
+    lines, whole = [f"{sys.executable}: {folder}"], True
     for name in packages.DISTRIBUTIONS:
         said = _problems(name, folder)
         ours = [f for f in environment.distributions(name) if f.is_ours]
