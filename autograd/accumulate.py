@@ -41,7 +41,7 @@ def add_arrays(a: Array, b: Array) -> Array:
 def copy(x: Array) -> Array:
     """A C-ordered copy."""
     if type(x) is WrappedArray or type(x) is MetaArray:
-        return ops.copy(nodes.make_tensor(x)).array
+        return ops.copy(nodes.make_tensor(x))._array
     return registry["copy"].forward(x) if isinstance(x, CudaArray) else np.array(x, order="C")  # type: ignore[misc]
 
 
@@ -55,7 +55,7 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     if isinstance(g, np.ndarray | np.generic):
         return (registry["sum"].cpu(g, dim=axes, keepdim=True) if axes else g).reshape(shape)
     if type(g) is WrappedArray or type(g) is MetaArray:
-        return sum_to(nodes.make_tensor(g), shape).array
+        return sum_to(nodes.make_tensor(g), shape)._array
     g = ops.sum(g, dim=axes, keepdim=True) if axes else g
     return ops.reshape(g, shape=shape) if lead else g
 
@@ -81,17 +81,17 @@ def copy_in_layout(g: Array, leaf: Array) -> Array:
 
 def _copy_recorded(g: Any, leaf: Array) -> Any:
     """A gradient that can be differentiated, as a tensor of its own memory that lies so: the next one is added to it in place."""
-    if type(g.array) is WrappedArray:
+    if type(g._array) is WrappedArray:
         return ops.copy(g)
-    array = copy_in_layout(g.array, leaf)
-    if not g.tracked:
+    array = copy_in_layout(g._array, leaf)
+    if not g._tracked:
         return nodes.make_tensor(array)
-    return nodes.make_output(array, nodes.Node(registry["copy"], (g.node or g,), None, None, {}, ((g.array.shape, g.array.dtype),)))
+    return nodes.make_output(array, nodes.Node(registry["copy"], (g._node or g,), None, None, {}, ((g._array.shape, g._array.dtype),)))
 
 
 def make_shape_error(leaf: Any, g: Array) -> ShapeError:
     return ShapeError(
-        f"backward: a gradient of shape {tuple(g.shape)} for a leaf of shape {tuple(leaf.array.shape)}, which changed its shape in place "
+        f"backward: a gradient of shape {tuple(g.shape)} for a leaf of shape {tuple(leaf._array.shape)}, which changed its shape in place "
         "after it was used; compute the loss again"
     )
 
@@ -102,26 +102,26 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
         held = leaf._grad
         if create_graph:
             # Not in place: a graph may have saved the old gradient.
-            leaf._grad = _copy_recorded(g, leaf.array) if held is None else ops.add(held, g)
+            leaf._grad = _copy_recorded(g, leaf._array) if held is None else ops.add(held, g)
             return
         g = as_array(g)
-        if g.shape != leaf.array.shape:
+        if g.shape != leaf._array.shape:
             raise make_shape_error(leaf, g)
         if held is None:
-            lies = _has_leaf_layout(g, leaf.array) or (not state.lays_gradients and is_dense(g.shape, element_strides(g)))
+            lies = _has_leaf_layout(g, leaf._array) or (not state.lays_gradients and is_dense(g.shape, element_strides(g)))
             if not own or (isinstance(g, np.ndarray) and g.base is not None) or not lies:  # a window would keep all of its base alive
-                g = copy_in_layout(g, leaf.array)
+                g = copy_in_layout(g, leaf._array)
             leaf._grad = nodes.make_tensor(g)
-        elif 0 in held.array.strides:  # expanded by hand: several elements share one cell
-            leaf._grad = nodes.make_tensor(add_arrays(held.array, g))
+        elif 0 in held._array.strides:  # expanded by hand: several elements share one cell
+            leaf._grad = nodes.make_tensor(add_arrays(held._array, g))
         else:
             if isinstance(g, CudaArray):
-                registry["add"].forward(held.array, g, out=held.array)  # type: ignore[misc]
+                registry["add"].forward(held._array, g, out=held._array)  # type: ignore[misc]
             elif type(g) is not MetaArray:
-                np.add(held.array, g, out=held.array)
-            if held.version is None:
-                held.version = Version()
-            held.version.bump("backward")  # a graph may have saved the gradient
+                np.add(held._array, g, out=held._array)
+            if held._version_counter is None:
+                held._version_counter = Version()
+            held._version_counter.bump("backward")  # a graph may have saved the gradient
 
 
 def call_hooks(hooks: Hooks, g: Any, tensors: bool) -> Any:
@@ -143,15 +143,15 @@ def call_hooks(hooks: Hooks, g: Any, tensors: bool) -> Any:
             if tensor is not None:
                 # t goes on through the walk, and .grad is the user's to write.
                 tensor._grad = ops.copy(t) if tensor._grad is None else ops.add(tensor._grad, t)
-    return t if tensors else t.array
+    return t if tensors else t._array
 
 
 def _check_gradient(got: Any, t: Any) -> None:
-    if not hasattr(got, "array"):
+    if not hasattr(got, "_array"):
         raise TypeError(f"hook: returned a {type(got).__name__} in place of a gradient; return a tensor, or None to leave it as it is")
-    if got.array.shape != t.array.shape:
-        raise ShapeError(f"hook: returned a gradient of shape {tuple(got.array.shape)} in place of {tuple(t.array.shape)}")
-    if got.array.dtype != t.array.dtype:
+    if got._array.shape != t._array.shape:
+        raise ShapeError(f"hook: returned a gradient of shape {tuple(got._array.shape)} in place of {tuple(t._array.shape)}")
+    if got._array.dtype != t._array.dtype:
         raise GradError(f"hook: returned a gradient of {got.dtype.name} in place of {t.dtype.name}; convert it with .to(...)")
 
 
@@ -166,7 +166,7 @@ def call_prehooks(hooks: Hooks, g: Any, tensors: bool) -> Any:
                 wrapped = _check_replacements(got, wrapped, "prehook")
     if all(t is None for t in wrapped):  # the node is not pulled then, as in PyTorch
         return None
-    out = wrapped if tensors else tuple([None if t is None else t.array for t in wrapped])
+    out = wrapped if tensors else tuple([None if t is None else t._array for t in wrapped])
     return out if type(g) is tuple else out[0]
 
 
@@ -179,7 +179,7 @@ def call_posthooks(hooks: Hooks, found: tuple[Any, ...], g: Any, tensors: bool) 
             got = hook(wrapped, above)
             if got is not None:
                 wrapped = _check_replacements(got, wrapped, "hook")
-    return wrapped if tensors else tuple([None if t is None else t.array for t in wrapped])
+    return wrapped if tensors else tuple([None if t is None else t._array for t in wrapped])
 
 
 def _wrap_gradients(given: tuple[Any, ...], tensors: bool) -> tuple[Any, ...]:
@@ -223,7 +223,7 @@ class Slices:
 
     def whole(self, add: Callable[[Any, Any], Any]) -> Any:
         """The gradient of the tensor: an array, or a tensor where the parts are tensors (the graph is recorded)."""
-        tensors = hasattr(self.parts[0][1], "array")
+        tensors = hasattr(self.parts[0][1], "_array")
         joined = _plan_joining(self.shape, self.parts)
         if joined is not None:
             name, parts, dim = joined
@@ -253,7 +253,7 @@ def add_slice(
 def _run_op(name: str, parts: list[Any], **attrs: Any) -> Any:
     op = registry[name]
     if type(parts[0]) is MetaArray:
-        return getattr(ops, name)(*[nodes.make_tensor(x) for x in parts], **attrs).array
+        return getattr(ops, name)(*[nodes.make_tensor(x) for x in parts], **attrs)._array
     return (op.forward if type(parts[0]) is CudaArray else op.cpu)(*parts, **attrs)  # type: ignore[misc]
 
 

@@ -83,7 +83,7 @@ def refuse_nan(node: Any, found: tuple[Any, ...]) -> None:
     if not state.check_nan:
         return
     for i, g in enumerate(found):
-        array = getattr(g, "array", g)
+        array = getattr(g, "_array", g)
         if array is None or type(array) is MetaArray:
             continue
         if array.dtype.kind in "fcV" and np.isnan(to_host(array)).any():  # V: so numpy calls bfloat16 and float8

@@ -153,7 +153,7 @@ def _walk_unrolled(order: list[Node], pending: dict[Any, Any], result: dict[Any,
                 x = function(g)
             elif place >= 0 and intact:
                 v = inputs[place]  # type: ignore[index]
-                x = function(g, getattr(v, "array", v))
+                x = function(g, getattr(v, "_array", v))
             else:
                 x = function(g, *[n._saved(kind, k, (), False) for kind, k in fetch])
             if x is None:
@@ -281,22 +281,22 @@ def _add_to_branch(b: Branch, g: Any, pending: dict[Any, Any], add: Callable[[An
 def zeros_like(t: Any) -> Array:
     """Zeros of t's shape and dtype, C-ordered; on a GPU made there, without a copy from the host."""
     if t.is_cuda or t.is_meta:
-        return ops.full(shape=t.array.shape, value=0, dtype=t.array.dtype, device=t.device).array
-    return np.zeros(t.array.shape, t.array.dtype)
+        return ops.full(shape=t._array.shape, value=0, dtype=t._array.dtype, device=t.device)._array
+    return np.zeros(t._array.shape, t._array.dtype)
 
 
 def edge_of(t: Any) -> Any:
     """The edge that a tensor's gradient goes to: its node, itself for a leaf that requires grad, None otherwise."""
     if type(t) is GradientEdge:
         return t.place
-    return (t.node if t.node is not None else t) if t.tracked else None
+    return (t._node if t._node is not None else t) if t._tracked else None
 
 
 def is_followed(t: Any) -> bool:
     """True where a derivative follows a tensor: a graph records it, here or below a transform, or it carries a tangent."""
-    if t.tracked:
+    if t._tracked:
         return state.enabled
-    array = t.array
+    array = t._array
     return type(array) is WrappedArray and (array.tangent is not None or is_followed(array.value))
 
 
@@ -324,12 +324,12 @@ def _store_gradients(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any]
             if isinstance(edge, Node):
                 raise GradError("backward: inputs has a GradientEdge of what is no leaf, which holds no .grad; use autograd.grad")
             leaf = edge
-        extra = leaf.extra
+        extra = leaf._extra
         hooks = None
         if isinstance(edge, Node):
             if extra is not None and extra.retains:
                 continue  # it has kept its gradient already
-        elif not leaf.tracked:
+        elif not leaf._tracked:
             continue  # it has stopped asking for one
         elif extra is not None and extra.hooks is not None:
             hooks = extra.hooks
@@ -344,7 +344,7 @@ def _store_gradients(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any]
                 for hook in tuple(extra.post_hooks.values()):
                     given = hook(leaf)
                     if given is not None and given is not leaf:
-                        raise (GradError if hasattr(given, "array") else TypeError)(
+                        raise (GradError if hasattr(given, "_array") else TypeError)(
                             f"backward: a hook of register_post_accumulate_grad_hook returned a {type(given).__name__}; it returns None or the tensor "
                             "itself, and changes the gradient by writing to its .grad"
                         )
@@ -425,8 +425,8 @@ def _grad(
     with Task() as task:
         found = run([edge_of(t) for t in outs], seeds, targets=targets, keep_graph=keep, tensors=create_graph, task=task)
         for edge, (g, _) in found.items():  # once for each, however often it is listed
-            if not isinstance(edge, Node) and edge.extra is not None and edge.extra.hooks is not None:
-                found[edge] = (call_hooks(edge.extra.hooks, g, create_graph), False)
+            if not isinstance(edge, Node) and edge._extra is not None and edge._extra.hooks is not None:
+                found[edge] = (call_hooks(edge._extra.hooks, g, create_graph), False)
     result = []
     behind: set[Any] = set() if all([e in found for e in targets]) else find_behind_flat([edge_of(t) for t in outs])
     for i, (t, edge) in enumerate(zip(ins, targets, strict=True)):

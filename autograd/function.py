@@ -116,10 +116,10 @@ class Saved:
             self.packed = Packed(t, state.saving[-1])
             self.edge = edge_of(t) if output is None else None
             return
-        self.computed = output is None and t.node is not None
-        self.version: Version | None = version_of(t) if output is not None else t.version
+        self.computed = output is None and t._node is not None
+        self.version: Version | None = version_of(t) if output is not None else t._version_counter
         self.seen = 0 if self.version is None else self.version.value
-        self.tensor = t if output is None else nodes.make_tensor(t.array)
+        self.tensor = t if output is None else nodes.make_tensor(t._array)
 
     def unpacked(self, node: Any) -> Any:
         if self.packed is not None:
@@ -127,20 +127,20 @@ class Saved:
             if self.output is None or node is None:
                 return attach_to_edge(found, self.edge)
             return attach_to_edge(found, node if node.op.public == 1 else Branch(node, self.output))
-        version = self.tensor.version if self.output is None else self.version
+        version = self.tensor._version_counter if self.output is None else self.version
         if version is not None and version.value != self.seen:
             raise GradError(
-                f"backward: a saved tensor of shape {tuple(self.tensor.array.shape)} was overwritten in place by {version.writer} "
+                f"backward: a saved tensor of shape {tuple(self.tensor._array.shape)} was overwritten in place by {version.writer} "
                 f"(version {version.value}, saved at {self.seen}); clone() it before the write"
             )
-        if self.computed and self.tensor.node is None:
-            raise nodes.detached("a Function", f"a tensor of shape {tuple(self.tensor.array.shape)}")
+        if self.computed and self.tensor._node is None:
+            raise nodes.detached("a Function", f"a tensor of shape {tuple(self.tensor._array.shape)}")
         if self.output is None:
             return self.tensor
         if node is None:
             return self.tensor
-        made = nodes.make_output(self.tensor.array, node if node.op.public == 1 else Branch(node, self.output))
-        made.version = version
+        made = nodes.make_output(self.tensor._array, node if node.op.public == 1 else Branch(node, self.output))
+        made._version_counter = version
         return made
 
 
@@ -172,7 +172,7 @@ class FunctionNode(Node):
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         with no_grad():
             wrapped = nodes.wrap_gradient(g if type(g) is tuple else (g,))
-            return tuple([None if x is None else x.array for x in self._backward(wrapped)])
+            return tuple([None if x is None else x._array for x in self._backward(wrapped)])
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         with enable_grad():
@@ -192,7 +192,7 @@ class FunctionNode(Node):
 
     def _fitted(self, i: int, x: Any) -> Any:
         """The gradient that backward returned for input i, checked, and of the input's shape and dtype."""
-        if not hasattr(x, "array"):
+        if not hasattr(x, "_array"):
             raise TypeError(f"{self.name()}: backward returned a {type(x).__name__} for input {i}; return a tensor or None")
         assert self.meta is not None
         like = self.meta[i]
@@ -201,7 +201,7 @@ class FunctionNode(Node):
         if self.edges[i] is None:  # computed for an input that asks for none, which PyTorch drops as well
             return None
         shape, dtype, device = like
-        have = tuple(x.array.shape)
+        have = tuple(x._array.shape)
         if have != shape:
             lead = len(have) - len(shape)
             if lead < 0 or any(m not in (1, n) for m, n in zip(shape, have[lead:], strict=True)):
@@ -211,12 +211,12 @@ class FunctionNode(Node):
             x = sum_to(x, shape)
         if x.device != device:
             raise GradError(f"{self.name()}: backward returned a gradient on {x.device} for input {i} on {device}; move it with .to(...)")
-        return x if x.array.dtype == dtype else ops.cast(x, dtype=dtype)
+        return x if x._array.dtype == dtype else ops.cast(x, dtype=dtype)
 
 
 def _like(t: Any) -> Any:
     """Shape, dtype and device of a tensor, None for anything else."""
-    return (t.array.shape, t.array.dtype, t.device) if hasattr(t, "array") else None
+    return (t._array.shape, t._array.dtype, t.device) if hasattr(t, "_array") else None
 
 
 def _zeros(like: Any) -> Any:
@@ -321,10 +321,10 @@ class Function(FunctionCtx):
         split = cls.setup_context is not Function.setup_context
         if kwargs or (split and len(args) < getattr(getattr(cls.forward, "__code__", None), "co_argcount", 0)):
             args, kwargs = _in_places(cls.forward, split, args, kwargs)
-        if running.levels and any([type(getattr(a, "array", None)) is WrappedArray for a in args]):
+        if running.levels and any([type(getattr(a, "_array", None)) is WrappedArray for a in args]):
             return transform.current.apply_function(cls, args, kwargs)
         ctx = FunctionCtx()
-        ctx.needs_input_grad = tuple([getattr(a, "tracked", False) for a in args])
+        ctx.needs_input_grad = tuple([getattr(a, "_tracked", False) for a in args])
         ctx._once = cls.clear_saved_tensors_on_access
         with no_grad():
             if split:
@@ -333,7 +333,7 @@ class Function(FunctionCtx):
             else:
                 out = cls.forward(ctx, *args, **kwargs)
         for i, t in enumerate(ctx.to_save):
-            if t is not None and not hasattr(t, "array"):
+            if t is not None and not hasattr(t, "_array"):
                 raise TypeError(
                     f"{cls.__name__}: save_for_backward got a {type(t).__name__} at place {i}; keep what is no tensor as an attribute of ctx"
                 )
@@ -378,7 +378,7 @@ def _finish(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], out: A
 
 def _seen(t: Any, args: tuple[Any, ...], dirty: tuple[Any, ...]) -> Any:
     """An output that is an input as it came is a view of it."""
-    return nodes.view_of(t) if any(t is a for a in args) and hasattr(t, "array") and not any(t is d for d in dirty) else t
+    return nodes.view_of(t) if any(t is a for a in args) and hasattr(t, "_array") and not any(t is d for d in dirty) else t
 
 
 def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: tuple[Any, ...]) -> list[Any]:
@@ -389,7 +389,9 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
     ctx._node = weakref.ref(node)  # an output that was saved gets back to its node
     if state.watch is not None:
         state.watch(node)
-    differentiable = [hasattr(t, "array") and has_gradient(t.array.dtype) and not any(t is x for x in ctx.non_differentiable) for t in outs]
+    differentiable = [
+        hasattr(t, "_array") and has_gradient(t._array.dtype) and not any(t is x for x in ctx.non_differentiable) for t in outs
+    ]
     several = sum(differentiable) > 1
     places: dict[int, int] = {}
     wired: list[Any] = []
@@ -397,7 +399,7 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
         edge = node if len(outs) == 1 else Branch(node, i)
         if not yes:
             plain = _seen(t, args, ctx.dirty_tensors)  # an integer output, or one that was marked
-            wired.append(plain.detach() if hasattr(plain, "array") and plain.tracked else plain)
+            wired.append(plain.detach() if hasattr(plain, "_array") and plain._tracked else plain)
         elif any(t is x for x in ctx.dirty_tensors) and any(t is a for a in args):
             nodes.hang_written(t, edge, cls.__name__)
             wired.append(t)
@@ -417,10 +419,10 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     def call(ctx: FunctionCtx, *grads: Any) -> Any:
         with no_grad():
             out = fn(ctx, *grads)
-        if not state.enabled or not any(getattr(g, "tracked", False) for g in grads):
+        if not state.enabled or not any(getattr(g, "_tracked", False) for g in grads):
             return out
         given = out if isinstance(out, tuple) else (out,)
-        wired = tuple([_Once.apply(t.detach().requires_grad_()) if hasattr(t, "array") else t for t in given])
+        wired = tuple([_Once.apply(t.detach().requires_grad_()) if hasattr(t, "_array") else t for t in given])
         return wired if isinstance(out, tuple) else wired[0]
 
     return call

@@ -20,7 +20,7 @@ def _tuple(given: Any, what: str, who: str) -> tuple[bool, Tensors]:
     several = isinstance(given, tuple | list)
     found = tuple(given) if several else (given,)
     for i, t in enumerate(found):
-        if not hasattr(t, "tracked"):
+        if not hasattr(t, "_tracked"):
             at = f"value {i} is" if several else "it is"
             raise TypeError(
                 f"{who}: {what} must be a Tensor or a tuple of Tensors, but {at} a {type(t).__name__}; wrap it with tensor(...)"
@@ -32,7 +32,7 @@ def _leaves(inputs: Tensors, create_graph: bool, need_graph: bool = True) -> Ten
     """Inputs to differentiate at: views of those given where the result is to be differentiated, leaves of their own otherwise."""
     if create_graph:
         # A view: the result stays a function of what was given.
-        return tuple([ops.reshape(t, shape=t.array.shape) if t.tracked or not need_graph else _leaf(t, True) for t in inputs])
+        return tuple([ops.reshape(t, shape=t._array.shape) if t._tracked or not need_graph else _leaf(t, True) for t in inputs])
     return tuple([_leaf(t, need_graph) for t in inputs])
 
 
@@ -50,7 +50,7 @@ def _result(found: Tensors, create_graph: bool, several: bool) -> Any:
 def _call(func: Function, inputs: Tensors, who: str, strict: bool) -> tuple[bool, Tensors]:
     several, outputs = _tuple(func(*inputs), "what the function returns", who)
     for i, y in enumerate(outputs):
-        if strict and not y.tracked:
+        if strict and not y._tracked:
             raise GradError(
                 f"{who}: Output {i} of the user-provided function does not require gradients, which strict=True refuses; compute it from the inputs"
             )
@@ -60,26 +60,26 @@ def _call(func: Function, inputs: Tensors, who: str, strict: bool) -> tuple[bool
 def _vector(v: Any, like: Tensors, several: bool, who: str, of: str) -> Tensors:
     """v checked against what it multiplies; 1 for a single element where it was left out."""
     if v is None:
-        if len(like) != 1 or like[0].array.size != 1:
+        if len(like) != 1 or like[0]._array.size != 1:
             raise GradError(f"{who}: v can only be None where the {of} is a single tensor of one element; give v of the {of}'s shape")
-        return (ops.full(shape=like[0].array.shape, value=1, dtype=like[0].array.dtype, device=like[0].device),)
+        return (ops.full(shape=like[0]._array.shape, value=1, dtype=like[0]._array.dtype, device=like[0].device),)
     given, found = _tuple(v, "v", who)
     if len(found) != len(like) or (given != several and len(like) > 1):
         raise ShapeError(f"{who}: v is {len(found)} tensor(s) for {len(like)} {of}(s); give one for each")
     for i, (a, b) in enumerate(zip(found, like, strict=True)):
-        if a.array.shape != b.array.shape:
-            raise ShapeError(f"{who}: v[{i}] has shape {tuple(a.array.shape)}, its {of} {tuple(b.array.shape)}; both must be the same")
+        if a._array.shape != b._array.shape:
+            raise ShapeError(f"{who}: v[{i}] has shape {tuple(a._array.shape)}, its {of} {tuple(b._array.shape)}; both must be the same")
     return found
 
 
 def _zero(like: Any) -> Any:
-    return ops.full(shape=like.array.shape, value=0, dtype=like.array.dtype, device=like.device)
+    return ops.full(shape=like._array.shape, value=0, dtype=like._array.dtype, device=like.device)
 
 
 def _grads(outputs: Tensors, inputs: Tensors, vectors: Sequence[Any] | None, create_graph: bool) -> tuple[Any, ...]:
     """Gradients by inputs, None where there is none; outputs without a graph count for nothing."""
     vectors = [None] * len(outputs) if vectors is None else vectors
-    taken = [(y, v) for y, v in zip(outputs, vectors, strict=True) if y is not None and y.tracked]
+    taken = [(y, v) for y, v in zip(outputs, vectors, strict=True) if y is not None and y._tracked]
     if not taken:
         return (None,) * len(inputs)
     return grad([y for y, _ in taken], list(inputs), [v for _, v in taken], allow_unused=True, create_graph=create_graph, retain_graph=True)
@@ -91,7 +91,7 @@ def _filled(found: Sequence[Any], like: Tensors, strict: bool, create_graph: boo
     for i, (g, x) in enumerate(zip(found, like, strict=True)):
         if strict and g is None:
             raise GradError(f"{who}: {what} is independent of {of} {i}, which strict=True refuses; use the {of}, or leave strict out")
-        if strict and create_graph and not g.tracked:
+        if strict and create_graph and not g._tracked:
             raise GradError(
                 f"{who}: the derivative of {what} by {of} {i} is independent of the inputs, which strict=True refuses with create_graph=True"
             )
@@ -172,39 +172,39 @@ def _rows(i: int, y: Any, args: Tensors, create_graph: bool, strict: bool) -> Te
     """The Jacobian of output i by each input."""
     flat = y.reshape(-1)
     found = []
-    for j in range(y.array.size):
+    for j in range(y._array.size):
         row = _grads((flat[j],), args, None, create_graph)
         found.append(_filled(row, args, strict, create_graph, "jacobian", f"output {i} of the user-provided function"))
     stacked = []
     for k, x in enumerate(args):
         columns = [row[k] for row in found]
-        shape = (*y.array.shape, *x.array.shape)
+        shape = (*y._array.shape, *x._array.shape)
         if columns:
             stacked.append(ops.reshape(ops.stack(*columns, dim=0), shape=shape))
         else:
-            stacked.append(ops.full(shape=shape, value=0, dtype=x.array.dtype, device=x.device))
+            stacked.append(ops.full(shape=shape, value=0, dtype=x._array.dtype, device=x.device))
     return tuple(stacked)
 
 
 def _rows_at_once(outputs: Tensors, args: Tensors, create_graph: bool) -> tuple[Tensors, ...]:
     """The Jacobians of all outputs by each input: the unit vectors of the outputs, in one batch."""
     jacobians: Any = provider("func.jacobians")
-    taken = [y for y in outputs if y.tracked and y.array.size]
+    taken = [y for y in outputs if y._tracked and y._array.size]
     units = jacobians.basis(taken)
     found: Sequence[Any] = (None,) * len(args)
     if taken:
         found = grad(taken, list(args), units, allow_unused=True, create_graph=create_graph, retain_graph=True, is_grads_batched=True)
     rows, first = [], 0
     for y in outputs:
-        here = y.tracked and y.array.size
+        here = y._tracked and y._array.size
         row = []
         for g, x in zip(found, args, strict=True):
-            shape = (*y.array.shape, *x.array.shape)
+            shape = (*y._array.shape, *x._array.shape)
             if g is None or not here:
-                row.append(ops.full(shape=shape, value=0, dtype=x.array.dtype, device=x.device))
+                row.append(ops.full(shape=shape, value=0, dtype=x._array.dtype, device=x.device))
             else:
-                row.append(ops.reshape(ops.index_view(g, index=(slice(first, first + y.array.size),)), shape=shape))
-        first += y.array.size if here else 0
+                row.append(ops.reshape(ops.index_view(g, index=(slice(first, first + y._array.size),)), shape=shape))
+        first += y._array.size if here else 0
         rows.append(tuple(row))
     return tuple(rows)
 
@@ -242,7 +242,7 @@ def _scalar(func: Function, who: str) -> Function:
             raise GradError(
                 f"{who}: The function given to {who} should return a single Tensor, not a tuple; return the one to differentiate"
             )
-        if ys[0].array.size != 1:
+        if ys[0]._array.size != 1:
             raise GradError(
                 f"{who}: The Tensor returned by the function given to {who} should contain a single element, not shape {tuple(ys[0].shape)}; reduce it"
             )
@@ -266,7 +266,7 @@ def hessian(
 
     def gradient(*xs: Any) -> Any:
         if outer_jacobian_strategy == "forward-mode":
-            xs = tuple([x if x.tracked else x.requires_grad_() for x in xs])  # jacfwd hands in tensors outside of any graph
+            xs = tuple([x if x._tracked else x.requires_grad_() for x in xs])  # jacfwd hands in tensors outside of any graph
         found = jacobian(checked, xs, create_graph=True)
         if strict:
             _refuse_constant(found, xs)
@@ -278,7 +278,7 @@ def hessian(
 
 def _refuse_constant(found: Tensors, xs: Tensors) -> None:
     for i, (g, x) in enumerate(zip(found, xs, strict=True)):
-        if not g.tracked or all(t is None for t in grad(g.sum(), [x], allow_unused=True, retain_graph=True)):
+        if not g._tracked or all(t is None for t in grad(g.sum(), [x], allow_unused=True, retain_graph=True)):
             raise GradError(
                 f"hessian: The jacobian of the user-provided function with respect to input {i} is independent of the input, which strict=True refuses"
             )
@@ -313,7 +313,7 @@ def _multiply_hessian(who: str, func: Function, inputs: Any, v: Any, create_grap
 def _value(func: Function, args: Tensors, who: str, strict: bool) -> Any:
     """The one element that a function gives."""
     many, outputs = _call(func, args, who, strict)
-    if many or outputs[0].array.size != 1:
+    if many or outputs[0]._array.size != 1:
         what = "a tuple" if many else f"shape {tuple(outputs[0].shape)}"
         raise GradError(f"{who}: The function given to {who} should return a single Tensor with a single element, not {what}; reduce it")
     return outputs[0]

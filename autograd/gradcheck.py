@@ -74,9 +74,9 @@ def gradgradcheck(
     if not any(_asks(a) for a in args):
         raise ValueError("gradgradcheck: it expects at least one input tensor to require gradient; call requires_grad_() on those to check")
     with no_grad():
-        outputs = [y for y in _outputs(func, args) if y.array.dtype.kind in "fcV"]
+        outputs = [y for y in _outputs(func, args) if y._array.dtype.kind in "fcV"]
     if grad_outputs is not None:
-        weights = [grad_outputs] if hasattr(grad_outputs, "array") else list(grad_outputs)
+        weights = [grad_outputs] if hasattr(grad_outputs, "_array") else list(grad_outputs)
     else:
         rng = np.random.default_rng(0)  # a fixed seed: a check that fails fails again
         weights = [_start(rng, y, gen_non_contig_grad_outputs) for y in outputs]
@@ -84,7 +84,7 @@ def gradgradcheck(
 
     def first(*given: Any) -> tuple[Any, ...]:
         xs, vs = given[:n], given[n:]
-        pairs = [(y, v) for y, v in zip([y for y in _outputs(func, xs) if y.array.dtype.kind in "fcV"], vs, strict=True) if y.tracked]
+        pairs = [(y, v) for y, v in zip([y for y in _outputs(func, xs) if y._array.dtype.kind in "fcV"], vs, strict=True) if y._tracked]
         if not pairs:
             return ()
         wanted = [x for x in xs if _asks(x)]
@@ -98,19 +98,19 @@ def gradgradcheck(
 
 
 def _inputs(given: Any) -> tuple[Any, ...]:
-    return tuple(given) if isinstance(given, Sequence) and not hasattr(given, "array") else (given,)
+    return tuple(given) if isinstance(given, Sequence) and not hasattr(given, "_array") else (given,)
 
 
 def _asks(x: Any) -> bool:
-    return bool(getattr(x, "tracked", False))
+    return bool(getattr(x, "_tracked", False))
 
 
 def _start(rng: np.random.Generator, y: Any, gaps: bool) -> Any:
     """Random numbers for the gradient of an output to start from, every other one of a row where gaps are wanted."""
-    shape = y.array.shape
+    shape = y._array.shape
     x = rng.standard_normal((*shape, 2)[: len(shape) + gaps])
-    x = x + 1j * rng.standard_normal(x.shape) if y.array.dtype.kind == "c" else x
-    made = nodes.make_tensor(from_host(np.asarray(x).astype(y.array.dtype), y.device))
+    x = x + 1j * rng.standard_normal(x.shape) if y._array.dtype.kind == "c" else x
+    made = nodes.make_tensor(from_host(np.asarray(x).astype(y._array.dtype), y.device))
     return (made[..., 0].detach() if gaps else made).requires_grad_()
 
 
@@ -123,7 +123,7 @@ class _Check:
         if not self.checked:
             raise ValueError("gradcheck: it expects at least one input tensor to require gradient; call requires_grad_() on those to check")
         for i in self.checked:
-            x = self.args[i].array
+            x = self.args[i]._array
             if x.dtype not in _DOUBLE:
                 warnings.warn(
                     f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will likely fail if all "
@@ -134,8 +134,8 @@ class _Check:
                 raise GradcheckError(f"gradcheck: input {i} has a dimension of stride 0, whose elements are one; give a .clone() of it")
         self.outputs = _outputs(func, self.args)
         self.rng = np.random.default_rng(0)  # the same numbers in each run, so that a failure can be looked at
-        doubles = all(self.args[i].array.dtype in _DOUBLE for i in self.checked)
-        kinds = [y.array.dtype for y in self.outputs]
+        doubles = all(self.args[i]._array.dtype in _DOUBLE for i in self.checked)
+        kinds = [y._array.dtype for y in self.outputs]
         # A step of eps is lost in others.
         self.places = [o for o, t in enumerate(kinds) if t.kind in "fcV" and (t in _DOUBLE or not doubles)]
 
@@ -147,25 +147,27 @@ class _Check:
                 self._compare_fast(o, i, nondet_tol)
                 continue
             numeric = self._numeric(i, o)
-            analytic = self._analytic(y, x, types) if y.tracked else np.zeros_like(numeric)
+            analytic = self._analytic(y, x, types) if y._tracked else np.zeros_like(numeric)
             self._compare(analytic, numeric, o, i, "backward")
             # A second run: backward must give the same again.
-            if y.tracked and not np.allclose(analytic, self._analytic(y, x, False), rtol=0, atol=nondet_tol, equal_nan=True):
+            if y._tracked and not np.allclose(analytic, self._analytic(y, x, False), rtol=0, atol=nondet_tol, equal_nan=True):
                 raise self._unsteady(nondet_tol)
 
     def batched(self) -> None:
         """autograd.grad of a batch of gradients against the rows one by one."""
         for o in self.places:
             y = self.outputs[o]
-            if not y.tracked:
+            if not y._tracked:
                 continue
-            starts = nodes.make_tensor(from_host(np.stack([_normal(self.rng, y.array) for _ in range(2)]).astype(y.array.dtype), y.device))
+            starts = nodes.make_tensor(
+                from_host(np.stack([_normal(self.rng, y._array) for _ in range(2)]).astype(y._array.dtype), y.device)
+            )
             xs = [self.args[i] for i in self.checked]
             many = grad(y, xs, starts, retain_graph=True, allow_unused=True, is_grads_batched=True)
             for k in range(2):
                 one = grad(y, xs, starts[k], retain_graph=True, allow_unused=True)
                 for a, b in zip(many, one, strict=True):
-                    if (a is None) != (b is None) or (a is not None and not np.allclose(to_host(a[k].array), to_host(b.array))):
+                    if (a is None) != (b is None) or (a is not None and not np.allclose(to_host(a[k]._array), to_host(b._array))):
                         raise GradcheckError("gradcheck: is_grads_batched gave another gradient than the row by itself")
 
     def forward(self) -> None:
@@ -180,14 +182,14 @@ class _Check:
         forward_ad: Any = provider("func.forward_ad")  # which knows the Tensor
         x = self.args[i]
         rows = []
-        for k in range(_real_size(x.array)):
-            e = np.zeros(x.array.shape, x.array.dtype)
+        for k in range(_real_size(x._array)):
+            e = np.zeros(x._array.shape, x._array.dtype)
             _real_numbers(e)[k] = 1
             with forward_ad.dual_level():
                 dual = forward_ad.make_dual(x.detach(), nodes.make_tensor(from_host(e, x.device)))
                 y = _outputs(self.func, (*self.args[:i], dual, *self.args[i + 1 :]))[o]
                 tangent = forward_ad.unpack_dual(y).tangent
-            given = np.zeros(y.array.shape, y.array.dtype) if tangent is None else to_host(tangent.array)
+            given = np.zeros(y._array.shape, y._array.dtype) if tangent is None else to_host(tangent._array)
             rows.append(_real_numbers(np.array(given, order="C")).astype(np.float64))
         return np.array(rows).reshape(len(rows), -1)
 
@@ -199,20 +201,20 @@ class _Check:
             few = f"; input {i} is {x.dtype.name}, in which a step of {self.eps:g} is lost: convert it with .double()"
             raise GradcheckError(
                 f"gradcheck: Jacobian mismatch for output {o} with respect to input {i}: d output {o}[{c}] / d input {i}[{r}] is "
-                f"{analytic[r, c]:.6g} by {by} and {numeric[r, c]:.6g} by differences" + (few if x.array.dtype not in _DOUBLE else "")
+                f"{analytic[r, c]:.6g} by {by} and {numeric[r, c]:.6g} by differences" + (few if x._array.dtype not in _DOUBLE else "")
             )
 
     def _compare_fast(self, o: int, i: int, nondet_tol: float) -> None:
         """u^T J v of unit vectors, by backward and by differences."""
         y, x = self.outputs[o], self.args[i]
-        u = self.rng.standard_normal(_real_size(x.array))
-        v = self.rng.standard_normal(_real_size(y.array))
+        u = self.rng.standard_normal(_real_size(x._array))
+        v = self.rng.standard_normal(_real_size(y._array))
         u /= max(float(np.linalg.norm(u)), 1e-300)  # of no elements the length is 0
         v /= max(float(np.linalg.norm(v)), 1e-300)
         with _moved(x, u * self.eps) as move:
             ends = [self._value(o, move, sign) for sign in (1, -1)]
         numeric = float((ends[0] - ends[1]) @ v / (2 * self.eps))
-        analytic = [float(self._row(y, x, v, False) @ u) if y.tracked else 0.0 for _ in range(2)]
+        analytic = [float(self._row(y, x, v, False) @ u) if y._tracked else 0.0 for _ in range(2)]
         size = float(np.sqrt(u.size * v.size))  # a whole Jacobian of errors of 1 makes no more of a difference than this
         if not abs(analytic[0] - numeric) <= self.atol * size + self.rtol * abs(numeric):
             self.fast = False
@@ -233,41 +235,41 @@ class _Check:
     def _value(self, o: int, move: Callable[[int], None], sign: int) -> np.ndarray:
         move(sign)
         y = _outputs(self.func, self.args)[o]
-        return _real_numbers(np.array(to_host(y.array), order="C")).astype(np.float64)
+        return _real_numbers(np.array(to_host(y._array), order="C")).astype(np.float64)
 
     def _numeric(self, i: int, o: int) -> np.ndarray:
         """d output o / d input i by central differences, (inputs, outputs)."""
         x = self.args[i]
-        size = _real_size(x.array)
+        size = _real_size(x._array)
         columns = []
         for k in range(size):
             step = np.zeros(size)
             step[k] = self.eps
             with _moved(x, step) as move:
                 columns.append((self._value(o, move, 1) - self._value(o, move, -1)) / (2 * self.eps))
-        return np.array(columns).reshape(size, _real_size(_outputs(self.func, self.args)[o].array) if not size else -1)
+        return np.array(columns).reshape(size, _real_size(_outputs(self.func, self.args)[o]._array) if not size else -1)
 
     def _analytic(self, y: Any, x: Any, types: bool) -> np.ndarray:
         """d y / d x by one backward per output entry, (inputs, outputs)."""
-        size = _real_size(y.array)
+        size = _real_size(y._array)
         rows = [self._row(y, x, np.eye(1, size, k)[0], types) for k in range(size)]
-        return np.array(rows).reshape(size, _real_size(x.array)).T
+        return np.array(rows).reshape(size, _real_size(x._array)).T
 
     def _row(self, y: Any, x: Any, v: np.ndarray, types: bool) -> np.ndarray:
         """v^T J of one output."""
-        seed = np.zeros(y.array.shape, y.array.dtype)
+        seed = np.zeros(y._array.shape, y._array.dtype)
         _real_numbers(seed)[:] = v
         (found,) = grad(y, x, nodes.make_tensor(from_host(seed, y.device)), retain_graph=True, allow_unused=True)
-        if types and found is not None and found.array.dtype != x.array.dtype:
+        if types and found is not None and found._array.dtype != x._array.dtype:
             raise GradcheckError(f"gradcheck: the gradient is {found.dtype.name}, its input {x.dtype.name}")
-        given = np.zeros(x.array.shape, x.array.dtype) if found is None else to_host(found.array)
+        given = np.zeros(x._array.shape, x._array.dtype) if found is None else to_host(found._array)
         return _real_numbers(np.array(given, order="C")).astype(np.float64)
 
 
 @contextmanager
 def _moved(x: Any, step: np.ndarray) -> Iterator[Callable[[int], None]]:
     """`move(sign)` puts x at its values plus sign times the step, in its own memory; afterwards it is as it was."""
-    array = x.array
+    array = x._array
     base = np.array(to_host(array), order="C")
 
     def write(values: np.ndarray) -> None:

@@ -33,7 +33,7 @@ class Node(metaclass=_AnyNode):
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
     """The place in the graph where a tensor's gradient goes, for grad and backward. Raises GradError where there is none."""
-    if not tensor.tracked:
+    if not tensor._tracked:
         raise GradError(
             "get_gradient_edge: It is not possible to get the gradient edge for a Tensor that does not require gradients; set its requires_grad"
         )
@@ -44,7 +44,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 def increment_version(tensor: Any) -> None:
     """Count a write that the library did not see, to a tensor or to each of several: a backward that needs the old values then raises."""
-    for t in [tensor] if hasattr(tensor, "tracked") else list(tensor):
+    for t in [tensor] if hasattr(tensor, "_tracked") else list(tensor):
         nodes.version_of(t).bump("increment_version")
 
 

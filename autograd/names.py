@@ -52,7 +52,7 @@ def _ndims(node: Any) -> tuple[int, ...]:
 
 
 def _matmul(node: Any) -> str:
-    a, b = [len(x.array.shape) for x in node.inputs] if _tensors(node.inputs) else _ndims(node) or (2, 2)
+    a, b = [len(x._array.shape) for x in node.inputs] if _tensors(node.inputs) else _ndims(node) or (2, 2)
     if a == b == 1:
         return "Dot"
     if b == 1:
@@ -61,7 +61,7 @@ def _matmul(node: Any) -> str:
 
 
 def _tensors(inputs: Any) -> bool:
-    return bool(inputs) and all(hasattr(x, "array") for x in inputs)
+    return bool(inputs) and all(hasattr(x, "_array") for x in inputs)
 
 
 def _reshape(node: Any) -> str:
@@ -98,13 +98,13 @@ def _pow(node: Any) -> str:
     base, exponent = node.inputs if node.inputs else (node, node)
     if isinstance(base, int | float):
         return "Pow2"
-    return "Pow1" if node.edges[1] is not None or hasattr(exponent, "array") else "Pow"
+    return "Pow1" if node.edges[1] is not None or hasattr(exponent, "_array") else "Pow"
 
 
 def _whole(node: Any) -> bool:
     """True where a reduction is over all dimensions. A node that let its input go is told by its dims alone."""
     dims = tuple(node.attrs["dim"])
-    shape = node.meta[0][0] if node.meta else node.inputs[0].array.shape if node.inputs else None
+    shape = node.meta[0][0] if node.meta else node.inputs[0]._array.shape if node.inputs else None
     ndim = len(shape) if shape is not None else max(len(dims), 2)
     return dims == tuple(range(ndim)) and not node.attrs["keepdim"]
 

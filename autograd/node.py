@@ -69,12 +69,12 @@ _making = locks.lock()
 
 def version_of(t: Any) -> Version:
     """The write counter of a tensor, made at its first use; two threads that ask first at once get one."""
-    version: Version | None = t.version
+    version: Version | None = t._version_counter
     if version is None:
         with _making:
-            version = t.version
+            version = t._version_counter
             if version is None:
-                version = t.version = Version()
+                version = t._version_counter = Version()
     return version
 
 
@@ -172,7 +172,7 @@ class Node:
             assert corner is not None, "a node is made of differentiable ops only"
             with no_grad():
                 found = self._call(corner, wrap_gradient(g), needs, True)
-            return tuple(getattr(x, "array", x) for x in found)
+            return tuple(getattr(x, "_array", x) for x in found)
         try:
             return self._call(corner, g, needs, False)
         except RuntimeWarning:
@@ -203,12 +203,12 @@ class Node:
             if inputs is FREED:
                 raise self._freed()
             x = None if inputs is None else inputs[k]  # one kernel for all gradients names what those that are asked for do not need
-            version = getattr(x, "version", None)  # numbers among the inputs have none
+            version = getattr(x, "_version_counter", None)  # numbers among the inputs have none
             if version is not None and version.stamp > self.sequence:
                 raise self._overwritten(self.op.inputs[min(k, len(self.op.inputs) - 1)], version)
-            if x is not None and isinstance(self.edges[k], Node) and x.node is None:
+            if x is not None and isinstance(self.edges[k], Node) and x._node is None:
                 raise detached(self.op.name, self.op.inputs[min(k, len(self.op.inputs) - 1)])
-            return x if tensors else getattr(x, "array", x)
+            return x if tensors else getattr(x, "_array", x)
         if kind == "output":
             if self.outputs is FREED:
                 raise self._freed()
@@ -261,7 +261,7 @@ class ComplexNode(Node):
         if _kind(g) is MetaArray:
             return super().pull(g, needs)
         with no_grad():
-            return tuple([None if x is None else x.array for x in self._gradients(wrap_gradient(g), needs)])
+            return tuple([None if x is None else x._array for x in self._gradients(wrap_gradient(g), needs)])
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         with enable_grad():
@@ -280,14 +280,14 @@ class ComplexNode(Node):
 
 
 def _conjugate(x: Any) -> Any:
-    return ops.conj(x) if x.array.dtype.kind == "c" else x
+    return ops.conj(x) if x._array.dtype.kind == "c" else x
 
 
 def _as_kind(x: Any, dtype: np.dtype) -> Any:
     """A gradient as that of an input of `dtype`: the real part of a complex one for a real input."""
-    if x.array.dtype.kind == "c" and dtype.kind != "c":
+    if x._array.dtype.kind == "c" and dtype.kind != "c":
         x = ops.real(x)
-    return x if x.array.dtype == dtype else ops.cast(x, dtype=dtype)
+    return x if x._array.dtype == dtype else ops.cast(x, dtype=dtype)
 
 
 _SAVED = (

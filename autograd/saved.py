@@ -30,7 +30,7 @@ class Packed:
     def __init__(self, x: Any, hooks: tuple[Pack, Unpack]) -> None:
         pack, self.unpack = hooks
         before = x._version  # compared below: a hook that writes would change what other nodes have saved
-        given = x.detach() if x.tracked else x  # without its place in the graph, which would be a cycle through the node
+        given = x.detach() if x._tracked else x  # without its place in the graph, which would be a cycle through the node
         with no_grad():
             self.content = pack(given)
         if x._version != before:
@@ -44,7 +44,7 @@ class Packed:
         else:
             with no_grad():
                 found = self.unpack(self.content)
-        if not hasattr(found, "tracked"):
+        if not hasattr(found, "_tracked"):
             raise TypeError(f"unpack hook: it returned a {type(found).__name__}; return the tensor that the pack hook was given")
         return found
 
@@ -56,8 +56,8 @@ def attach_to_edge(x: Any, edge: Any) -> Any:
     if edge is None:
         return x.detach()
     if isinstance(edge, Node):
-        return nodes.make_output(x.array, edge)
-    return nodes.make_output(x.array, Node(registry["copy"], (edge,), None, None, {}, ((x.array.shape, x.array.dtype),)))
+        return nodes.make_output(x._array, edge)
+    return nodes.make_output(x._array, Node(registry["copy"], (edge,), None, None, {}, ((x._array.shape, x._array.dtype),)))
 
 
 class _Unpacking:
@@ -69,10 +69,10 @@ class _Unpacking:
         node: Any = self
         if kind == "input" and node.inputs is not FREED and type(packed := node.inputs[k]) is Packed:
             found = packed.tensor(tensors)
-            return attach_to_edge(found, node.edges[k]) if tensors else found.array
+            return attach_to_edge(found, node.edges[k]) if tensors else found._array
         if kind == "output" and node.outputs is not FREED and node.outputs[k] is not None:
             found = node.outputs[k][0].tensor(tensors)
-            return nodes.make_output(found.array, node if node.op.public == 1 else Branch(node, k)) if tensors else found.array
+            return nodes.make_output(found._array, node if node.op.public == 1 else Branch(node, k)) if tensors else found._array
         return super()._saved(kind, k, needs, tensors)  # type: ignore[misc]
 
 
@@ -92,7 +92,7 @@ def pack_node(node: Node, hooks: tuple[Pack, Unpack]) -> None:
     """Pack what a new node saves."""
     inputs, outputs = node.inputs, node.outputs
     if inputs is not None:
-        node.inputs = tuple([Packed(x, hooks) if hasattr(x, "tracked") else x for x in inputs])
+        node.inputs = tuple([Packed(x, hooks) if hasattr(x, "_tracked") else x for x in inputs])
     if outputs is not None:
         at = [node if node.op.public == 1 else Branch(node, k) if k < node.op.public else None for k in range(len(outputs))]
         node.outputs = tuple([y if y is None else (Packed(_wrap_output(y[0], e), hooks), y[1]) for y, e in zip(outputs, at, strict=True)])
@@ -159,7 +159,7 @@ def note_borrowed(node: Node) -> None:
     for place in node.op.borrows:
         if place >= 0:
             if inputs is not None and (x := _saved_tensor(inputs[place])) is not None:
-                note_borrower(x.version or version_of(x), mark, place)
+                note_borrower(x._version_counter or version_of(x), mark, place)
         elif outputs is not None and (held := outputs[~place]) is not None:
             note_borrower(held[1], mark, place)
 
@@ -169,7 +169,7 @@ def note_all_borrowed(node: Node) -> None:
     mark = ref(node)
     for i, x in enumerate(node.inputs or ()):
         if (saved := _saved_tensor(x)) is not None:
-            note_borrower(saved.version or version_of(saved), mark, i)
+            note_borrower(saved._version_counter or version_of(saved), mark, i)
     for i, held in enumerate(node.outputs or ()):
         if held is not None:
             note_borrower(held[1], mark, ~i)
@@ -191,7 +191,7 @@ def _saved_tensor(x: Any) -> Any:
     """The tensor that a node saved, itself or packed by a hook that gave back a tensor; None for anything else."""
     if type(x) is Packed:
         x = x.content
-    return x if hasattr(x, "tracked") else None
+    return x if hasattr(x, "_tracked") else None
 
 
 def note_borrower(version: Version, mark: ref[Node], place: int) -> None:
@@ -226,7 +226,7 @@ def _tensors(values: Iterable[Any]) -> list[Any]:
     """The tensors among some values, and in lists among them."""
     found = []
     for x in values:
-        if hasattr(x, "tracked"):
+        if hasattr(x, "_tracked"):
             found.append(x)
         elif isinstance(x, list | tuple):
             found += _tensors(x)
@@ -237,7 +237,7 @@ def _note_younger(found: Any, since: int, versions: set[int]) -> None:
     """Note what the nodes that are younger than `since` have saved of tensors with these versions, and of the results."""
     seen: set[int] = set()
     results = _tensors((found,))
-    stack, versions = [x.node for x in results], versions | {id(x.version) for x in results if x.version is not None}
+    stack, versions = [x._node for x in results], versions | {id(x._version_counter) for x in results if x._version_counter is not None}
     while stack:
         node = stack.pop()
         if not isinstance(node, Node) or node.sequence <= since or id(node) in seen:
@@ -245,8 +245,8 @@ def _note_younger(found: Any, since: int, versions: set[int]) -> None:
         seen.add(id(node))
         stack += node.edges
         for i, x in enumerate(node.inputs or ()):
-            if (saved := _saved_tensor(x)) is not None and id(saved.version) in versions:
-                note_borrower(saved.version, ref(node), i)
+            if (saved := _saved_tensor(x)) is not None and id(saved._version_counter) in versions:
+                note_borrower(saved._version_counter, ref(node), i)
         for i, held in enumerate(node.outputs or ()):
             if held is not None and id(held[1]) in versions:
                 note_borrower(held[1], ref(node), ~i)
@@ -254,7 +254,7 @@ def _note_younger(found: Any, since: int, versions: set[int]) -> None:
 
 def copy_for_borrowers(t: Any) -> None:
     """t's memory is about to be written: the nodes that borrowed it get copies of what they look at, each where it stood in the graph."""
-    version = t.version
+    version = t._version_counter
     if version is None or version.borrowers is None:
         return
     borrowers, version.borrowers = version.borrowers, None  # each gets its copy once; who saves after the write borrows anew
@@ -272,13 +272,13 @@ def _store_copy(node: Node, place: int, version: Version, copies: dict[int, Any]
         return
     x = held[~place][0] if place < 0 else held[place]
     if type(x) is Packed:
-        if (saved := _saved_tensor(x)) is not None and saved.version is version:
-            x.content = nodes.make_tensor(_copy_once(saved.array, copies))
+        if (saved := _saved_tensor(x)) is not None and saved._version_counter is version:
+            x.content = nodes.make_tensor(_copy_once(saved._array, copies))
     elif place < 0:
         held[~place] = (_copy_once(x, copies), Version())
         node.outputs = tuple(held)
-    elif getattr(x, "version", None) is version:
-        held[place] = attach_to_edge(nodes.make_tensor(_copy_once(x.array, copies)), node.edges[place])
+    elif getattr(x, "_version_counter", None) is version:
+        held[place] = attach_to_edge(nodes.make_tensor(_copy_once(x._array, copies)), node.edges[place])
         node.inputs = tuple(held)
 
 

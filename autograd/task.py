@@ -94,25 +94,25 @@ class GradientEdge(NamedTuple):
         return self.node if self.node.op.public == 1 else nodes.Branch(self.node, self.output_nr)
 
     @property
-    def tracked(self) -> bool:
+    def _tracked(self) -> bool:
         """True: the engine takes an edge for a tensor that requires grad."""
         return True
 
     @property
     def shape(self) -> Any:
         """That of a leaf; () where only the gradient would tell."""
-        return getattr(getattr(self.place, "array", None), "shape", ())
+        return getattr(getattr(self.place, "_array", None), "shape", ())
 
 
 def tensors_of(who: str, what: str, given: Any, or_none: bool = False) -> list[Any]:
     """A tensor, or several, as a list. Raises TypeError, naming the argument, for anything else."""
-    if hasattr(given, "tracked"):
+    if hasattr(given, "_tracked"):
         return [given]
     if given is None or isinstance(given, str) or not hasattr(given, "__iter__"):
         raise TypeError(f"{who}: {what} is {given!r}; give a tensor, or a list or tuple of them")
     found = list(given)
     for i, t in enumerate(found):
-        if not hasattr(t, "tracked") and not (or_none and t is None):
+        if not hasattr(t, "_tracked") and not (or_none and t is None):
             raise TypeError(f"{who}: {what}[{i}] is a {type(t).__name__}; give a tensor{' or None' if or_none else ''}")
     return found
 
@@ -147,7 +147,7 @@ def pull_with_anomaly_check(n: Node, g: Any, needs: tuple[bool, ...], tensors: b
 
 def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
     """The gradient to start from: the one given, checked, or ones for a scalar."""
-    if not output.tracked or type(getattr(output, "node", None)) is Severed:
+    if not output._tracked or type(getattr(output, "_node", None)) is Severed:
         raise GradError(
             f"{who}: the tensor of shape {tuple(output.shape)} has no graph behind it; set requires_grad=True on an input, "
             "and compute it outside no_grad and without detach() or .data"
@@ -155,14 +155,14 @@ def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
     if type(output) is GradientEdge:
         if grad is None:
             raise GradError(f"{who}: a GradientEdge does not tell its shape; give the gradient to start from")
-        return grad if create_graph else grad.array
+        return grad if create_graph else grad._array
     if grad is None:
-        if output.array.size != 1:
+        if output._array.size != 1:
             raise GradError(
                 f"{who}: the tensor of shape {tuple(output.shape)} is not a scalar, so the gradient to start from is ambiguous; "
                 f"reduce it (.sum(), .mean()) or pass gradient= of that shape"
             )
-        like = output.array
+        like = output._array
         if like.dtype.kind == "c":
             raise GradError(
                 f"{who}: the tensor is {output.dtype.name}, and the gradient to start from is only implied for a real number; take .real, "
@@ -179,9 +179,9 @@ def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
         raise ShapeError(f"{who}: gradient {tuple(grad.shape)} for a tensor of shape {tuple(output.shape)}; both must be the same")
     if grad.device != output.device:
         raise GradError(f"{who}: gradient on {grad.device} for a tensor on {output.device}; move it with .to({str(output.device)!r})")
-    if grad.array.dtype != output.array.dtype:
-        grad = ops.cast(grad, dtype=output.array.dtype)
-    return grad if create_graph else grad.array
+    if grad._array.dtype != output._array.dtype:
+        grad = ops.cast(grad, dtype=output._array.dtype)
+    return grad if create_graph else grad._array
 
 
 _looped: set[str] = set()  # why rows went one after another, each told once
@@ -192,7 +192,7 @@ def map_rows(gos: list[Any], once: Callable[[list[Any]], tuple[Any, ...]]) -> tu
 
     Entries of what is returned may be None. Raises ShapeError where the batches are not of one size.
     """
-    counts = {g.array.shape[0] if g is not None and g.array.shape else 0 for g in gos}
+    counts = {g._array.shape[0] if g is not None and g._array.shape else 0 for g in gos}
     if len(counts) != 1 or 0 in counts:  # a row of a 0-d tensor or of None does not exist
         raise ShapeError(
             "grad: is_grads_batched wants grad_outputs of one more dimension, the first, of one size for all; give them as tritensor.stack(...) makes them"
@@ -234,7 +234,7 @@ FLAT = frozenset({
 def note_flat_inputs(n: Node, gradients: Iterable[Any]) -> None:
     """Let the gradients of a flat op's inputs, made with create_graph, know of those inputs."""
     for g, e in zip(gradients, n.edges, strict=True):
-        made = None if g is None else g.node
+        made = None if g is None else g._node
         if isinstance(made, Node) and e is not None:
             made.flat = (*getattr(made, "flat", ()), e)
 
@@ -290,6 +290,6 @@ def count_hooked_uses(order: list[Node]) -> dict[Any, int]:
     uses: dict[Any, int] = {}
     for n in order:
         for e in n.edges:
-            if e is not None and not isinstance(e, Node) and e.extra is not None and e.extra.post_hooks:
+            if e is not None and not isinstance(e, Node) and e._extra is not None and e._extra.post_hooks:
                 uses[e] = uses.get(e, 0) + 1
     return uses

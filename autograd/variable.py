@@ -15,7 +15,7 @@ class VariableMeta(type):
     """Tensors are Variables."""
 
     def __instancecheck__(cls, other: object) -> bool:
-        return hasattr(other, "tracked") and hasattr(other, "array")
+        return hasattr(other, "_tracked") and hasattr(other, "_array")
 
 
 class _Engine:
@@ -35,5 +35,5 @@ class Variable(metaclass=VariableMeta):
     _execution_engine = _Engine
 
     def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
-        t = nodes.make_tensor(tensors_of("Variable", "data", data)[0].array)
+        t = nodes.make_tensor(tensors_of("Variable", "data", data)[0]._array)
         return t.requires_grad_() if requires_grad else t

@@ -165,7 +165,7 @@ def _reference(x: np.ndarray, weight: np.ndarray, *, eps: float = 1e-6) -> tuple
 
 def _rule(g: Any, x: Any, weight: Any, eps: float, needs: tuple[bool, ...]) -> tuple[Any, Any]:
     """From x and not from rstd, which is only there for the backward kernel: so the gradient has a gradient."""
-    ops, given = tt.ops, x.array.dtype
+    ops, given = tt.ops, x._array.dtype
     kept, lead = _kept(given), tuple(range(len(x.shape) - 1))
     x, g, w = (ops.cast(t, dtype=kept) for t in (x, g, weight))
     rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(x, x), dim=-1, keepdim=True), eps))
@@ -175,7 +175,7 @@ def _rule(g: Any, x: Any, weight: Any, eps: float, needs: tuple[bool, ...]) -> t
         away = ops.sub(u, ops.mul(h, ops.mean(ops.mul(u, h), dim=-1, keepdim=True)))
         dx = ops.cast(ops.mul(away, rstd), dtype=given)
     if needs[1]:
-        dw = ops.cast(ops.sum(ops.mul(g, h), dim=lead, keepdim=False), dtype=weight.array.dtype)
+        dw = ops.cast(ops.sum(ops.mul(g, h), dim=lead, keepdim=False), dtype=weight._array.dtype)
     return dx, dw
 
 

@@ -19,22 +19,22 @@ def _is_untouched(module: Any) -> bool:
 
 
 def _is_float_on_gpu(x: Any) -> bool:
-    return isinstance(x, Tensor) and isinstance(x.array, CudaArray) and is_float(x.array.dtype)
+    return isinstance(x, Tensor) and isinstance(x._array, CudaArray) and is_float(x._array.dtype)
 
 
 def _is_same_float_on_gpu(x: Any, like: Any) -> bool:
     """Whether x is a tensor of floats on a GPU, of a parameter's type."""
-    return _is_float_on_gpu(x) and like.array.dtype == x.array.dtype
+    return _is_float_on_gpu(x) and like._array.dtype == x._array.dtype
 
 
 def can_fuse_product(layer: Any, x: Any) -> bool:
     """What a Linear and a convolution say of x: it is of their type, and they have more than one output."""
-    return layer.weight.array.ndim > 1 and _is_same_float_on_gpu(x, layer.weight)
+    return layer.weight._array.ndim > 1 and _is_same_float_on_gpu(x, layer.weight)
 
 
 def can_fuse_norm(layer: Any, x: Any) -> bool:
     """What a normalisation of channels says of x: it scales and shifts, and there is something to normalise."""
-    return layer.weight is not None and layer.bias is not None and _is_float_on_gpu(x) and x.array.ndim > 1 and x.array.size > 0
+    return layer.weight is not None and layer.bias is not None and _is_float_on_gpu(x) and x._array.ndim > 1 and x._array.size > 0
 
 
 def fused_activation_name(layer: Any, activation: Any, x: Any) -> str:
@@ -64,7 +64,7 @@ def norm_add_activate(norm: Any, activation: Any, x: Any, residual: Any) -> Any:
     """activation(norm(x) + residual), by one op where norm is a batch normalisation that takes the activation."""
     name = fused_activation_name(norm, activation, x)
     # the kernel reads the residual at x's indices: nothing broadcasts
-    if name and _is_float_on_gpu(residual) and residual.array.dtype == x.array.dtype and residual.array.shape == x.array.shape:
+    if name and _is_float_on_gpu(residual) and residual._array.dtype == x._array.dtype and residual._array.shape == x._array.shape:
         return norm._forward_with_activation(x, name, residual)
     return activation(norm(x) + residual)
 
@@ -77,7 +77,7 @@ def add_then_norm(norm: Any, x: Any, residual: Any) -> tuple[Any, Any]:
         and norm.weight is not None
         and _is_same_float_on_gpu(x, norm.weight)
         and _is_same_float_on_gpu(residual, norm.weight)
-        and x.array.shape == residual.array.shape
+        and x._array.shape == residual._array.shape
     ):
         found: tuple[Any, Any] = norm._forward_of_sum(x, residual)
         return found

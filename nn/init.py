@@ -67,7 +67,7 @@ def trunc_normal_(
     ends = sorted(((a - mean) / std, (b - mean) / std))
     sign = -1.0 if ends[0] + ends[1] > 0 else 1.0  # the lower tail's masses are small numbers, exact ones; the upper's are near 1
     low, high = sorted(0.5 * math.erfc(-sign * end / math.sqrt(2.0)) for end in ends)
-    u = draw_uniform(tuple(tensor.shape), compute_type(tensor.array.dtype), tensor.device, generator)
+    u = draw_uniform(tuple(tensor.shape), compute_type(tensor._array.dtype), tensor.device, generator)
     masses = u.double() * (high - low) + low
     return tensor.copy_((ops.ndtri(masses) * (sign * std) + mean).clamp(a, b))
 

@@ -55,7 +55,7 @@ def preserve_state(module: Any) -> Iterator[None]:
 
 
 def _to_bytes(x: Tensor) -> np.ndarray:
-    return np.ascontiguousarray(to_host(x.array)).reshape(-1).view(np.uint8)
+    return np.ascontiguousarray(to_host(x._array)).reshape(-1).view(np.uint8)
 
 
 @contextmanager

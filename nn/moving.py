@@ -88,8 +88,8 @@ def _refuse_held(name: str, t: Tensor) -> None:
         raise RuntimeError(
             f"swap_tensors: {name} of shape {tuple(t.shape)} was computed by {t.grad_fn!r}, whose graph refers to it; give leaves, or detach() it"
         )
-    if t.path is not None or (t.extra is not None and t.extra.views is not None and (t.extra.views.fresh or t.extra.views.stale)):
-        what = "is a view" if t.path is not None else "has views that are alive"
+    if t._view_path is not None or (t._extra is not None and t._extra.views is not None and (t._extra.views.fresh or t._extra.views.stale)):
+        what = "is a view" if t._view_path is not None else "has views that are alive"
         raise RuntimeError(
             f"swap_tensors: {name} of shape {tuple(t.shape)} {what}, which would show other memory than its base; clone() it"
         )
@@ -168,7 +168,7 @@ class Movable:
             except RuntimeError as e:
                 raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}: {e}") from e
         elif param.is_meta != moved.is_meta and hasattr(param, "as_part"):  # a shard stays the object that its group of parameters holds
-            param.array = moved.array
+            param._array = moved._array
         # as PyTorch: what has no memory and what has are two kinds of tensors, and neither becomes the other
         elif get_overwrite_module_params_on_conversion() or param.is_meta != moved.is_meta:
             return Parameter(moved, param.requires_grad)

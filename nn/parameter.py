@@ -27,7 +27,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     Raises GradError for data of another type.
     """
 
-    heading = "Parameter containing:\n"
+    _heading = "Parameter containing:\n"
     __torch_function__ = disabled_torch_function
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
@@ -56,7 +56,7 @@ class Buffer(Tensor):
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         made = _share_memory(cls, data)
-        made.tracked = data is not None and data.requires_grad  # assigned, not requires_grad_(): integers are buffers, too
+        made._tracked = data is not None and data.requires_grad  # assigned, not requires_grad_(): integers are buffers, too
         made.persistent = persistent
         return made
 
@@ -88,9 +88,9 @@ def _share_memory(cls: type[Tensor], data: Any) -> Any:
     if data is not None and not isinstance(data, Tensor):
         raise TypeError(f"{cls.__name__}: data is a {type(data).__name__}; give a tensor (tritensor.tensor(...))")
     source = as_tensor([] if data is None else data).detach()
-    leaf = new_instance(cls, source.array)
+    leaf = new_instance(cls, source._array)
     # one counter: a write through either name must tell a graph that saved the other
-    leaf.version = source.version
+    leaf._version_counter = source._version_counter
     return leaf
 
 
@@ -118,7 +118,7 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     return found
 
 
-_memory: Any = Tensor.__dict__["array"]  # where a tensor keeps its array: an uninitialized one lets nobody have it
+_memory: Any = Tensor.__dict__["_array"]  # where a tensor keeps its array: an uninitialized one lets nobody have it
 
 
 class UninitializedTensorMixin:
@@ -131,7 +131,7 @@ class UninitializedTensorMixin:
     cls_to_become: Any = None
 
     @property
-    def array(self) -> Any:
+    def _array(self) -> Any:
         """Raises ValueError: there are no elements yet."""
         what = type(self).__name__
         raise ValueError(
@@ -139,8 +139,8 @@ class UninitializedTensorMixin:
             "batch first, or materialize(shape)"
         )
 
-    @array.setter
-    def array(self, value: Any) -> None:
+    @_array.setter
+    def _array(self, value: Any) -> None:
         _memory.__set__(self, value)
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
@@ -148,7 +148,7 @@ class UninitializedTensorMixin:
         here = self._empty_tensor()
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         kind = here.dtype if dtype is None else as_dtype(dtype)
-        self.array = empty(sizes, kind.numpy, here.device if device is None else as_device(device))
+        self._array = empty(sizes, kind.numpy, here.device if device is None else as_device(device))
         self.__class__ = self.cls_to_become
 
     def _empty_tensor(self) -> Tensor:
@@ -181,9 +181,9 @@ class UninitializedTensorMixin:
     @data.setter
     def data(self, value: Any) -> None:
         if isinstance(value, UninitializedTensorMixin):
-            self.array = _memory.__get__(value)
+            self._array = _memory.__get__(value)
         else:
-            self.array = value.array
+            self._array = value._array
             self.__class__ = self.cls_to_become
 
     @property

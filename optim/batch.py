@@ -36,11 +36,11 @@ class Batch:
         self.device = params[0].device
         # one array for all steps, so that a launch reads it at once; a view of it is what the state dict shows
         self.scalars = _gather_scalars(formula.scalars, entries, params[0]) if formula.scalars else None
-        self.arrays = [p.array for p in params]
+        self.arrays = [p._array for p in params]
         self.tensors = [[e[name] for name in formula.states] for e in entries]
         names = (*formula.scalars, *formula.states)
-        self.checked = [[(name, e[name], e[name].array) for name in names] for e in entries]
-        rows = [[a, a, *[t.array for t in states]] for a, states in zip(self.arrays, self.tensors, strict=True)]
+        self.checked = [[(name, e[name], e[name]._array) for name in names] for e in entries]
+        rows = [[a, a, *[t._array for t in states]] for a, states in zip(self.arrays, self.tensors, strict=True)]
         self.dtypes, self.shapes = [a.dtype for a in self.arrays], [a.shape for a in self.arrays]
         self.states = [t for states in self.tensors for t in states]
         self.strided = False
@@ -58,23 +58,23 @@ class Batch:
         """Whether parameters and states are still what they were when the tables were made."""
         for p, a, entry, checked in zip(self.params, self.arrays, self.entries, self.checked, strict=True):
             # a parameter's .data may become another, or a state be loaded: the table's addresses would point at freed memory
-            if p.array is not a or (checked and state.get(p) is not entry):
+            if p._array is not a or (checked and state.get(p) is not entry):
                 return False
             for name, t, x in checked:
-                if entry.get(name) is not t or t.array is not x:  # type: ignore[union-attr]
+                if entry.get(name) is not t or t._array is not x:  # type: ignore[union-attr]
                     return False
         return True
 
     def step(self, plan: Plan, name: str, found_inf: Tensor | None = None) -> None:
         """One step of all parameters, whose gradients are there; none where found_inf is above 0, which on a GPU is only known there."""
-        gradients: list[Any] = [p.grad.array for p in self.params]  # type: ignore[union-attr]
+        gradients: list[Any] = [p.grad._array for p in self.params]  # type: ignore[union-attr]
         # two list comparisons in the usual case; which gradient is wrong is searched only then
         if [g.dtype for g in gradients] != self.dtypes or [g.shape for g in gradients] != self.shapes:
             self._refuse(gradients, name)
         for t in (*self.params, *self.states):
             copy_for_borrowers(t)
         if isinstance(self.arrays[0], CudaArray):
-            self._step_on_gpu(gradients, plan, None if found_inf is None else found_inf.to(self.device).array)  # type: ignore[arg-type]
+            self._step_on_gpu(gradients, plan, None if found_inf is None else found_inf.to(self.device)._array)  # type: ignore[arg-type]
         elif self.device.type == "meta":
             self._make_rows(plan)
         # the host steps these itself, so it has to know the flag first
@@ -83,8 +83,8 @@ class Batch:
         for p in self.params:
             version_of(p).bump(name)
         for t in self.states:
-            if t.version is not None:  # else nobody has looked at it
-                t.version.bump(name)
+            if t._version_counter is not None:  # else nobody has looked at it
+                t._version_counter.bump(name)
 
     def _refuse(self, gradients: list[Any], name: str) -> None:
         for g, a in zip(gradients, self.arrays, strict=True):
@@ -100,7 +100,7 @@ class Batch:
         given = settings, float(plan.weight_decay), plan.decay
         if self.scalars is None:
             return np.array([self.formula.row([], *given)[1]])
-        columns: np.ndarray = self.scalars.array  # type: ignore[assignment]
+        columns: np.ndarray = self.scalars._array  # type: ignore[assignment]
         # the usual case: one row of corrections, computed once, serves every parameter
         if (columns == columns[0]).all():
             columns[:], row = self.formula.row(columns[0].tolist(), *given)
@@ -112,21 +112,21 @@ class Batch:
     def _step_on_gpu(self, gradients: list[CudaArray], plan: Plan, found_inf: CudaArray | None) -> None:
         lr, *others = plan.settings
         # a rate on the GPU is read there: item() would wait, and a captured graph would keep the old number
-        rate = lr.detach().array if is_on_gpu(lr) else None
+        rate = lr.detach()._array if is_on_gpu(lr) else None
         settings = [0.0 if rate is not None else to_number(lr), *[to_number(s) for s in others]]
         table = self.table
         rows: list[list[CudaArray]] = []
         if self.strided:
             rows = [
-                [to_c_order(a), to_c_order(a), *[to_c_order(t.array) for t in states]]
+                [to_c_order(a), to_c_order(a), *[to_c_order(t._array) for t in states]]
                 for a, states in zip(self.arrays, self.tensors, strict=True)
             ]
             table = GpuTable(self.formula, rows)
-        scalars = None if self.scalars is None else self.scalars.array
+        scalars = None if self.scalars is None else self.scalars._array
         given = [to_c_order(g) for g in gradients]
         table.run(given, scalars, rate, settings, float(plan.weight_decay), plan.variant, found_inf)
         for row, a, states in zip(rows, self.arrays, self.tensors, strict=False):
-            for x, y in zip((a, *[t.array for t in states]), (row[0], *row[2:]), strict=True):
+            for x, y in zip((a, *[t._array for t in states]), (row[0], *row[2:]), strict=True):
                 if x is not y:
                     write(x, y)
 

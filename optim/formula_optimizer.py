@@ -72,7 +72,7 @@ class FormulaOptimizer(Optimizer):
 
     def _refuse_other(self, name: str, state: Tensor, p: Tensor) -> None:
         """Refuse a state that is not laid over its parameter element by element: machine code would write beyond it."""
-        x, a = state.array, p.array
+        x, a = state._array, p._array
         if x.shape != a.shape or x.dtype != a.dtype or state.device != p.device:
             raise ShapeError(
                 f"{type(self).__name__}.step: state {name!r} is {state.dtype.name} {tuple(x.shape)} on {state.device}, its parameter {p.dtype.name} "
@@ -112,7 +112,7 @@ class FormulaOptimizer(Optimizer):
         alike: dict[Any, list[Tensor]] = {}
         for p in params:
             # kernels and machine code are compiled for one type and device each
-            kind = p.array.dtype
+            kind = p._array.dtype
             if not (p.is_floating_point() or (p.is_complex() and not p.is_cuda)) or kind.itemsize == 1:
                 raise DTypeError(
                     f"{type(self).__name__}: a parameter of {p.dtype.name} on {p.device} cannot be stepped; cast it to a floating type"

@@ -20,7 +20,7 @@ _F32 = np.dtype(np.float32)
 def filled_like(p: Tensor, value: float = 0.0) -> Tensor:
     """Fresh state of a parameter's shape, type, strides and place; of complex ones both parts. Raises CaptureError in the capture of a CUDA graph."""
     refuse_in_capture(p)
-    a = p.array
+    a = p._array
     if isinstance(a, StridedArray):
         return _to_part(p, ops.full(shape=tuple(a.shape), value=value, dtype=a.dtype, device=p.device))
     return _to_part(p, new_tensor(np.full_like(a, complex(value, value) if a.dtype.kind == "c" else value, order="K")))
@@ -43,7 +43,7 @@ def refuse_in_capture(p: Tensor) -> None:
 
 def is_on_gpu(x: Any) -> bool:
     """Whether a number is a tensor on a GPU, which kernels read there, so that a CUDA graph sees it change."""
-    return isinstance(x, Tensor) and isinstance(x.array, CudaArray)
+    return isinstance(x, Tensor) and isinstance(x._array, CudaArray)
 
 
 def to_number(x: Any) -> float:

@@ -45,12 +45,12 @@ def main() -> None:
     x + y, plain.sum()
     add = registry["add"].forward
     recording = next(iter(add.recordings.values()))
-    pair = (x.array, y.array)
+    pair = (x._array, y._array)
     kernels = runtime().kernels
     made, _ = runtime().prepare(_add_launch())
-    block, pointers = made.block, (x.array.pointer, y.array.pointer, x.array.pointer)
+    block, pointers = made.block, (x._array.pointer, y._array.pointer, x._array.pointer)
     into = tt.empty_like(plain)
-    free_list = x.array.storage.free_list
+    free_list = x._array.storage.free_list
     free = free_list.free
 
     def reuse():
@@ -95,7 +95,7 @@ def _add_launch():
     from tritensor.ops.array import CudaArray
     from tritensor.ops.replay.recorder import Recorder
 
-    u, v = (tt.zeros(4, 3, device="cuda").array for _ in range(2))
+    u, v = (tt.zeros(4, 3, device="cuda")._array for _ in range(2))
     assert isinstance(u, CudaArray)
     here.recorder = Recorder((u, v))
     try:

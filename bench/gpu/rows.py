@@ -194,9 +194,9 @@ def _without_views(found: Any, given: list[Any]) -> list[Any]:
 def _forward_work(case: Case, inputs: list[Any], out: Any) -> tuple[int, int]:
     """(bytes, flops) of a forward: what the record counts, else the bytes of inputs and outputs."""
     moved = _size(inputs) + _size(out if isinstance(out, tuple) else (out,))
-    if case.op.work is None or not hasattr(inputs[0], "array"):
+    if case.op.work is None or not hasattr(inputs[0], "_array"):
         return moved, 0
-    work = case.op.work(*[getattr(x, "array", x) for x in inputs], **case.draw().attrs)
+    work = case.op.work(*[getattr(x, "_array", x) for x in inputs], **case.draw().attrs)
     return int(work.bytes), int(work.flops)
 
 

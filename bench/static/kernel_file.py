@@ -158,7 +158,7 @@ def _bare(value: Any) -> Any:
     """A tensor's array; whatever else is as it is."""
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return tuple(_bare(v) for v in value)
-    return getattr(value, "array", value) if type(value).__name__ in ("Tensor", "Parameter") else value
+    return getattr(value, "_array", value) if type(value).__name__ in ("Tensor", "Parameter") else value
 
 
 def _from_example(

@@ -42,8 +42,8 @@ def _rule(
     g: Any, x: Any, weight: Any, y: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
     down, how = _on_tensors(g, y), {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-    dx = convolution.rule_x(down, weight, x.array.shape, **how) if needs[0] else None
-    dw = convolution.rule_weight(down, x, weight.array.shape, **how) if needs[1] else None
+    dx = convolution.rule_x(down, weight, x._array.shape, **how) if needs[0] else None
+    dw = convolution.rule_weight(down, x, weight._array.shape, **how) if needs[1] else None
     return (dx, dw, convolution.rule_bias(down) if needs[-1] and len(needs) == 3 else None)[: len(needs)]
 
 

@@ -96,7 +96,7 @@ def _cast_cuda(x: CudaArray, *, dtype: np.dtype) -> CudaArray:
 
 
 def _cast_rule(g: Any, x_dtype: np.dtype) -> Any:
-    if g.array.dtype.kind == "c" and x_dtype.kind != "c":
+    if g._array.dtype.kind == "c" and x_dtype.kind != "c":
         g = ops.real(g)
     return ops.cast(g, dtype=x_dtype)
 

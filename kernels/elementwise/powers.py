@@ -164,9 +164,9 @@ _pow_a_rule, _pow_b_real = (backends.translate(f, backends.on_tensors) for f in 
 
 def _pow_b_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
     """The same for complex numbers, of whose exponent the real part decides."""
-    if g.array.dtype.kind != "c":
+    if g._array.dtype.kind != "c":
         return _pow_b_real(g, y, a, b)
-    logarithm = ops.log(a) if hasattr(a, "array") else cmath.log(a) if a else complex(-math.inf)
+    logarithm = ops.log(a) if hasattr(a, "_array") else cmath.log(a) if a else complex(-math.inf)
     flat = ops.logical_and(ops.eq(y * 0 + a, 0), ops.ge(ops.real(y * 0 + b), 0))
     return ops.where(flat, 0.0, backends.on_tensors.chain(g, y * logarithm))
 

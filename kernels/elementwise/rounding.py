@@ -35,7 +35,7 @@ def _sign_reference(x: np.ndarray) -> np.ndarray:
 
 def _sign_rule(g: Any, x: Any) -> Any:
     """0, but of complex numbers, s = x / |x|: (g - s re(conj(s) g)) / |x|, what of g turns x; 0 at 0."""
-    if x.array.dtype.kind != "c":
+    if x._array.dtype.kind != "c":
         return backends.on_tensors.zeros(g)
     s, size = ops.sign(x), ops.abs(x)
     along = ops.mul(s, ops.real(ops.mul(ops.conj(s), g)))

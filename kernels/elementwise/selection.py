@@ -219,7 +219,7 @@ _CLAMP = {"x": (_x_above, _x_below, _x_between), "low": (_low_alone, None, _low_
 
 def _bounds(x: Any, low: Any, high: Any) -> tuple[int, tuple[Any, ...]]:
     """The index of one of three formulas, and the bounds that it takes, as x's type holds them: its own 0.1 is within a bound of 0.1."""
-    dtype = getattr(x, "array", x).dtype
+    dtype = getattr(x, "_array", x).dtype
     low, high = dtypes.as_held(dtype, low), dtypes.as_held(dtype, high)
     if high is None:
         return 0, (low,)

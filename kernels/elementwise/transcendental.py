@@ -117,7 +117,7 @@ _acosh_real = backends.translate(_acosh_grad, backends.on_tensors)
 
 def _acosh_rule(g: Any, x: Any) -> Any:
     """g / sqrt(x^2 - 1); of complex numbers two roots, whose product is on the branch that acosh is on."""
-    return _acosh_real(g, x) if x.array.dtype.kind != "c" else ops.div(g, ops.mul(ops.sqrt(x - 1.0), ops.sqrt(x + 1.0)))
+    return _acosh_real(g, x) if x._array.dtype.kind != "c" else ops.div(g, ops.mul(ops.sqrt(x - 1.0), ops.sqrt(x + 1.0)))
 
 
 @triton.jit

@@ -137,7 +137,7 @@ def _slogdet_rule(g: Any, a: Any, sign: Any) -> Any:
     t = conjugate(transposed(ops.inv(a)[0]))
     weight = g_log
     if is_complex(a) and g_sign is not None:
-        turned = ops.mul(ops.cast(ops.imag(ops.mul(g_sign, ops.conj(sign))), dtype=a.array.dtype), 1j)
+        turned = ops.mul(ops.cast(ops.imag(ops.mul(g_sign, ops.conj(sign))), dtype=a._array.dtype), 1j)
         weight = turned if g_log is None else ops.add(turned, g_log)
     if weight is None:
         return ops.mul(a, 0.0)

@@ -30,9 +30,9 @@ from tritensor.ops.table import Sample, Spec, op, ops
 
 def _refuse_phase(name: str, diagonal: Any) -> None:
     """Complex eigenvectors are given up to a phase; what depends on it has no gradient."""
-    if not isinstance(diagonal.array, np.ndarray):  # inside a transform, which has no numbers to look at
+    if not isinstance(diagonal._array, np.ndarray):  # inside a transform, which has no numbers to look at
         return
-    if diagonal.array.dtype.kind == "c" and diagonal.array.size and not np.allclose(diagonal.array.imag, 0.0, atol=1e-2):
+    if diagonal._array.dtype.kind == "c" and diagonal._array.size and not np.allclose(diagonal._array.imag, 0.0, atol=1e-2):
         raise GradError(
             f"{name}: the loss depends on the phase of complex eigenvectors, which is not defined; make it of V diag(f(L)) V^-1 or of absolute values"
         )
@@ -132,7 +132,7 @@ def _eig_rule(g: Any, values: Any, vectors: Any) -> Any:
         vg = ops.matmul(adjoint(vectors), g_vectors)
         diagonal = diagonal_of(vg)
         _refuse_phase("eig", diagonal)
-        lengths = ops.matmul(adjoint(vectors), ops.mul(vectors, columns(ops.cast(ops.real(diagonal), dtype=vectors.array.dtype))))
+        lengths = ops.matmul(adjoint(vectors), ops.mul(vectors, columns(ops.cast(ops.real(diagonal), dtype=vectors._array.dtype))))
         inner = _between(ops.sub(vg, lengths), values, g_values)
     return ops.solve(adjoint(vectors), ops.matmul(inner, adjoint(vectors)))[0]
 

@@ -53,7 +53,7 @@ def transposed(x: Any) -> Any:
 
 def is_complex(x: Any) -> bool:
     """Whether a tensor holds complex numbers."""
-    return bool(x.array.dtype.kind == "c")
+    return bool(x._array.dtype.kind == "c")
 
 
 def conjugate(x: Any) -> Any:
@@ -99,7 +99,7 @@ def part(x: Any, rows: slice = slice(None), columns: slice = slice(None)) -> Any
 
 def identity(n: int, of: Any) -> Any:
     """The identity of size n in a tensor's type, on its device."""
-    return ops.eye(rows=n, columns=n, dtype=of.array.dtype, device=of.device)
+    return ops.eye(rows=n, columns=n, dtype=of._array.dtype, device=of.device)
 
 
 # ---------------------------------------------------------------- for the CPU, which computes on numpy's arrays

@@ -67,7 +67,7 @@ def _tall(gq: Any, gr: Any, q: Any, r: Any) -> Any:
     diagonal = diagonal_of(upper)
     # LAPACK makes R's diagonal real, so that its imaginary part cannot move
     if is_complex(diagonal):  # the diagonal of R is real
-        diagonal = ops.cast(ops.real(diagonal), dtype=diagonal.array.dtype)
+        diagonal = ops.cast(ops.real(diagonal), dtype=diagonal._array.dtype)
         upper = ops.add(ops.triu(upper, diagonal=1), on_diagonal(diagonal))
     symmetric = ops.sub(ops.add(upper, adjoint(upper)), on_diagonal(diagonal))
     total = ops.add(gq, ops.matmul(q, symmetric))

@@ -91,8 +91,8 @@ def _refuse_phase(of_u: Any, of_v: Any) -> None:
     """Complex singular vectors are given up to a common phase; what depends on it has no gradient."""
     total: Any = 0.0
     for x in (of_u, of_v):
-        if x is not None and isinstance(x.array, np.ndarray):  # inside a transform there are no numbers to look at
-            total = total + np.imag(x.array.diagonal(0, -2, -1))
+        if x is not None and isinstance(x._array, np.ndarray):  # inside a transform there are no numbers to look at
+            total = total + np.imag(x._array.diagonal(0, -2, -1))
     if np.size(total) and not np.allclose(total, 0.0, atol=1e-2):
         raise GradError(
             "svd: the loss depends on the phase of complex singular vectors, which is not defined; make it of U diag(f(S)) Vh or of absolute values"

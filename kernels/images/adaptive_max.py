@@ -216,7 +216,7 @@ def _forward(x: CudaArray, *, size: Sizes) -> tuple[CudaArray, CudaArray]:
 def _rule(g: Any, indices: Any, x_shape: Sizes) -> Any:
     lead, cells = x_shape[:2], math.prod(x_shape[2:])
     chosen = (*lead, math.prod(indices.shape[2:]))
-    zeros = ops.full(shape=(*lead, cells), value=0, dtype=g[0].array.dtype, device=g[0].device)
+    zeros = ops.full(shape=(*lead, cells), value=0, dtype=g[0]._array.dtype, device=g[0].device)
     return reshaped(ops.scatter_add(zeros, reshaped(indices, chosen), reshaped(g[0], chosen), dim=2), tuple(x_shape))
 
 

@@ -48,7 +48,7 @@ def forward(weight: CudaArray, index: CudaArray, *, padding_idx: int | None = No
 # dweight[k, d] = sum of g[b, d] over the b with index[b] = k; the padding row gets none
 def rule(g: Any, index: Any, weight_shape: tuple[int, ...], padding_idx: int | None) -> Any:
     if padding_idx is not None:
-        keep = ops.reshape(ops.ne(index, padding_idx), shape=(*index.array.shape, 1))
+        keep = ops.reshape(ops.ne(index, padding_idx), shape=(*index._array.shape, 1))
         g = ops.where(keep, g, 0.0)
     return ops.index_put(zero_tensor(weight_shape, g), g, index, dims=(0,), front=False, accumulate=True)
 

@@ -336,9 +336,9 @@ def scale_backward(g: CudaArray, weight: CudaArray, index: CudaArray, edges: Cud
 # The gradients as ops: dweight[k] = sum of scale[i] g[bag of i] over the i with index[i] = k, dscale[i] = g[bag of i] . weight[index[i]]
 def _spread(g: Any, index: Any, edges: Any, padding_idx: int | None) -> Any:
     """(n, width): g of the bag of each index, 0 where it counts in none."""
-    n, bags = index.array.shape[0], edges.array.shape[0] - 1
+    n, bags = index._array.shape[0], edges._array.shape[0] - 1
     if not bags:
-        return zero_tensor((n, g.array.shape[1]), g)
+        return zero_tensor((n, g._array.shape[1]), g)
     places = ops.arange(start=0, end=n, step=1, dtype=_INT64, device=g.device)
     bag = ops.sub(ops.searchsorted(edges, places, right=True), 1)
     good = ops.logical_and(ops.ge(bag, 0), ops.lt(bag, bags))
@@ -351,7 +351,7 @@ def _spread(g: Any, index: Any, edges: Any, padding_idx: int | None) -> Any:
 def weight_rule(g: Any, index: Any, edges: Any, scale: Any, weight_shape: tuple[int, ...], padding_idx: int | None) -> Any:
     rows = _spread(g, index, edges, padding_idx)
     if scale is not None:
-        rows = ops.mul(rows, ops.reshape(scale, shape=(index.array.shape[0], 1)))
+        rows = ops.mul(rows, ops.reshape(scale, shape=(index._array.shape[0], 1)))
     return ops.index_put(zero_tensor(weight_shape, g), rows, index, dims=(0,), front=False, accumulate=True)
 
 

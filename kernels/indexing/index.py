@@ -167,7 +167,7 @@ def _taken(x: CudaArray, indices: Sequence[CudaArray], dims: tuple[int, ...], fr
 
 
 def _index_get_rule(g: Any, indices: tuple[Any, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool) -> Any:
-    if 0 in g.array.shape:  # where nothing was read the indices were not looked at
+    if 0 in g._array.shape:  # where nothing was read the indices were not looked at
         return (zero_tensor(x_shape, g),)
     return (ops.index_put(zero_tensor(x_shape, g), g, *indices, dims=dims, front=front, accumulate=True),)
 

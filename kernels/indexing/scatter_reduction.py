@@ -264,8 +264,8 @@ def _numpy_share(g: np.ndarray, value: np.ndarray, y: np.ndarray, product: np.nd
 
 # The gradient as ops
 def _rule(g: Any, x: Any, index: Any, source: Any, y: Any, dim: int, reduce: str, include_self: bool) -> tuple[Any, ...]:
-    shape = tuple(index.array.shape)
-    whole = tuple(source.array.shape)
+    shape = tuple(index._array.shape)
+    whole = tuple(source._array.shape)
     read = source if whole == shape else ops.index_view(source, index=tuple(slice(m) for m in shape))
     gradient = _product_rule if reduce == "prod" else _extreme_rule
     gx, gs = gradient(g, x, index, read, y, dim, reduce, include_self)
@@ -281,9 +281,9 @@ def _is_result_tensor(value: Any, y: Any) -> Any:
 
 def _extreme_rule(g: Any, x: Any, index: Any, read: Any, y: Any, dim: int, reduce: str, include_self: bool) -> tuple[Any, Any]:
     """The largest or smallest: g is shared evenly among those that are the result."""
-    kind = g.array.dtype
+    kind = g._array.dtype
     of_x, of_source = _is_result_tensor(x, y), _is_result_tensor(read, ops.gather(y, index, dim=dim))
-    some = ops.cast(of_x, dtype=kind) if include_self else zero_tensor(x.array.shape, g)
+    some = ops.cast(of_x, dtype=kind) if include_self else zero_tensor(x._array.shape, g)
     share = ops.div(g, ops.maximum(ops.scatter_add(some, index, ops.cast(of_source, dtype=kind), dim=dim), 1.0))
     return ops.where(of_x, share, 0.0), ops.where(of_source, ops.gather(share, index, dim=dim), 0.0)
 
@@ -294,9 +294,9 @@ def _product_rule(g: Any, x: Any, index: Any, read: Any, y: Any, dim: int, reduc
     A 0 among the factors: the product M of the rest where it is the only one; where there are two, M times the other, which is 0 but whose
     gradient is M (the second derivative); 0 where there are more.
     """
-    kind = g.array.dtype
+    kind = g._array.dtype
     zero_x, zero_s = ops.eq(x, 0), ops.eq(read, 0)
-    nothing = zero_tensor(x.array.shape, g)
+    nothing = zero_tensor(x._array.shape, g)
     counted = ops.cast(zero_x, dtype=kind) if include_self else nothing
     zeros = ops.scatter_add(counted, index, ops.cast(zero_s, dtype=kind), dim=dim)
     rest = ops.scatter_reduce(

@@ -37,9 +37,9 @@ def _bce_rule(g: Any, x: Any, t: Any) -> Any:
 
     Its value is the slope's own, its derivatives are those of (1 - t) / (1 - x) - t / x, in which nothing cancels, and of a cubic where (1 - x) x is held.
     """
-    if x.array.dtype.itemsize < 4:  # which has no number as small as the least
+    if x._array.dtype.itemsize < 4:  # which has no number as small as the least
         wide = np.dtype(np.float32)
-        return ops.cast(_bce_rule(ops.cast(g, dtype=wide), ops.cast(x, dtype=wide), ops.cast(t, dtype=wide)), dtype=x.array.dtype)
+        return ops.cast(_bce_rule(ops.cast(g, dtype=wide), ops.cast(x, dtype=wide), ops.cast(t, dtype=wide)), dtype=x._array.dtype)
     y, fixed = 1.0 - x, t.detach()
     spread = (y * x).detach()
     value = ops.div(x - t, ops.maximum(spread, _LEAST)).detach()

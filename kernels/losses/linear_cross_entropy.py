@@ -188,13 +188,13 @@ def _rule(
     g: Any, x: Any, weight: Any, target: Any, bias: Any, reduction: str, ignore_index: int, label_smoothing: float, needs: tuple[bool, ...]
 ) -> Arrays:
     """Cross-entropy's gradient of all logits, in our own ops: for derivatives of any order."""
-    kept = dtypes.accumulator(x.array.dtype)
+    kept = dtypes.accumulator(x._array.dtype)
     rows, w = ops.cast(x, dtype=kept), ops.cast(weight, dtype=kept)
     logits = ops.linear(rows, w, None if bias is None else ops.cast(bias, dtype=kept))
     down = cross_entropy.rule(g, logits, target, None, None, reduction, ignore_index, label_smoothing, (True, False, False))[0]
-    dx = ops.cast(ops.matmul(down, w), dtype=x.array.dtype) if needs[0] else None
-    dw = ops.cast(ops.matmul(ops.permute(down, dims=(1, 0)), rows), dtype=weight.array.dtype) if needs[1] else None
-    db = ops.cast(ops.sum(down, dim=(0,), keepdim=False), dtype=bias.array.dtype) if needs[3] else None
+    dx = ops.cast(ops.matmul(down, w), dtype=x._array.dtype) if needs[0] else None
+    dw = ops.cast(ops.matmul(ops.permute(down, dims=(1, 0)), rows), dtype=weight._array.dtype) if needs[1] else None
+    db = ops.cast(ops.sum(down, dim=(0,), keepdim=False), dtype=bias._array.dtype) if needs[3] else None
     return dx, dw, None, db
 
 

@@ -184,7 +184,7 @@ def _rule(g: Any, target: Any, weight: Any, x_shape: tuple[int, ...], reduction:
     axis = 1 if len(x_shape) > 1 else 0
     kept = tuple(1 if a == axis else n for a, n in enumerate(x_shape))
     row = tuple(n if a == axis else 1 for a, n in enumerate(x_shape))
-    kind = dtypes.accumulator(g.array.dtype)
+    kind = dtypes.accumulator(g._array.dtype)
     label = ops.reshape(ops.cast(target, dtype=_I64), shape=kept)
     numbers = ops.reshape(ops.arange(start=0, end=x_shape[axis], step=1, dtype=_I64, device=g.device), shape=row)
     hit = ops.logical_and(ops.eq(numbers, label), ops.ne(label, ignore_index))
@@ -196,7 +196,7 @@ def _rule(g: Any, target: Any, weight: Any, x_shape: tuple[int, ...], reduction:
         up = ops.div(up, ops.sum(shares, dim=tuple(range(len(x_shape))), keepdim=False))
     elif reduction == "none":
         up = ops.reshape(up, shape=kept)
-    return ops.cast(ops.where(hit, ops.neg(ops.mul(shares, up)), 0.0), dtype=g.array.dtype)
+    return ops.cast(ops.where(hit, ops.neg(ops.mul(shares, up)), 0.0), dtype=g._array.dtype)
 
 
 def _backward(

@@ -237,7 +237,7 @@ def _wide(v: Any, kept: np.dtype, ndim: int) -> Any:
 
 
 def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, needs: tuple[bool, ...]) -> tuple[Any, Any, Any]:
-    given, dims, n = x.array.dtype, others(tuple(x.shape)), count(tuple(x.shape))
+    given, dims, n = x._array.dtype, others(tuple(x.shape)), count(tuple(x.shape))
     kept = dtypes.accumulator(given)
     up, dm, dv = g
     x = ops.cast(x, dtype=kept)
@@ -248,9 +248,9 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, needs: tuple[bool,
         if needs[0]:
             dx = affine.gradient_of_input(up, h, rstd if weight is None else ops.mul(rstd, _wide(weight, kept, x.ndim)), dims)
         if needs[1]:
-            dw = ops.cast(ops.sum(ops.mul(up, h), dim=dims, keepdim=False), dtype=weight.array.dtype)
+            dw = ops.cast(ops.sum(ops.mul(up, h), dim=dims, keepdim=False), dtype=weight._array.dtype)
         if needs[2]:
-            db = ops.cast(ops.sum(up, dim=dims, keepdim=False), dtype=bias.array.dtype)
+            db = ops.cast(ops.sum(up, dim=dims, keepdim=False), dtype=bias._array.dtype)
     if needs[0]:
         dx = ops.mul(x, 0.0) if dx is None else dx
         if dm is not None:
@@ -262,7 +262,7 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, needs: tuple[bool,
 
 
 def _given_rule(g: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float, needs: tuple[bool, ...]) -> Arrays:
-    given, dims, ndim = x.array.dtype, others(tuple(x.shape)), len(x.shape)
+    given, dims, ndim = x._array.dtype, others(tuple(x.shape)), len(x.shape)
     kept = dtypes.accumulator(given)
     g = ops.cast(g, dtype=kept)
     rstd = ops.rsqrt(ops.add(_wide(var, kept, ndim), eps))
@@ -273,7 +273,7 @@ def _given_rule(g: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps
     h = ops.mul(ops.sub(ops.cast(x, dtype=kept), _wide(mean, kept, ndim)), rstd)
 
     def summed(y: Any, like: Any) -> Any:
-        return ops.cast(ops.sum(y, dim=dims, keepdim=False), dtype=like.array.dtype)
+        return ops.cast(ops.sum(y, dim=dims, keepdim=False), dtype=like._array.dtype)
 
     dmean = summed(ops.neg(ops.mul(g, scale)), mean) if needs[1] else None
     dvar = summed(ops.mul(ops.mul(ops.mul(g, h), ops.mul(scale, rstd)), -0.5), var) if needs[2] else None

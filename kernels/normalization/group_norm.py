@@ -131,7 +131,7 @@ def gradients(
 
 def _rule(g: Any, x: Any, weight: Any, bias: Any, groups: int, eps: float, needs: tuple[bool, ...]) -> Arrays:
     """The gradient in our own ops, from x alone, so that it can be differentiated again."""
-    given, whole = x.array.dtype, tuple(x.shape)
+    given, whole = x._array.dtype, tuple(x.shape)
     kept, shape = dtypes.accumulator(given), _split(whole, groups)
     g, x = (reshaped(ops.cast(v, dtype=kept), shape) for v in (g, x))
     h, rstd = affine.standardise(x, (2, 3), eps)
@@ -140,9 +140,9 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, groups: int, eps: float, needs
         u = g if weight is None else ops.mul(g, ops.reshape(ops.cast(weight, dtype=kept), shape=(1, *shape[1:3], 1)))
         dx = ops.cast(ops.reshape(affine.gradient_of_input(u, h, rstd, (2, 3)), shape=whole), dtype=given)
     if needs[1]:
-        dw = ops.cast(ops.reshape(ops.sum(ops.mul(g, h), dim=(0, 3), keepdim=False), shape=(whole[1],)), dtype=weight.array.dtype)
+        dw = ops.cast(ops.reshape(ops.sum(ops.mul(g, h), dim=(0, 3), keepdim=False), shape=(whole[1],)), dtype=weight._array.dtype)
     if needs[2]:
-        db = ops.cast(ops.reshape(ops.sum(g, dim=(0, 3), keepdim=False), shape=(whole[1],)), dtype=bias.array.dtype)
+        db = ops.cast(ops.reshape(ops.sum(g, dim=(0, 3), keepdim=False), shape=(whole[1],)), dtype=bias._array.dtype)
     return dx, dw, db
 
 

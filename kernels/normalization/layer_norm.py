@@ -57,7 +57,7 @@ def rule(
     g: Any, x: Any, weight: Any, bias: Any, eps: float, axes: int, needs: tuple[bool, ...], centred: bool = True
 ) -> tuple[Any, Any, Any]:
     """The gradient in our own ops, from x alone, so that it can be differentiated again; not `centred`: of the root mean square's normalisation."""
-    ndim, given = len(x.shape), x.array.dtype
+    ndim, given = len(x.shape), x._array.dtype
     acc_type = dtypes.accumulator(given)
     last, lead = tuple(range(ndim - axes, ndim)), tuple(range(ndim - axes))
     # statistics are computed again: of kept ones the dependence on x would be lost at second order
@@ -68,9 +68,9 @@ def rule(
         u = g if weight is None else ops.mul(g, ops.cast(weight, dtype=acc_type))
         dx = ops.cast(affine.gradient_of_input(u, h, rstd, last, centred), dtype=given)
     if needs[1]:
-        dw = ops.cast(ops.sum(ops.mul(g, h), dim=lead, keepdim=False), dtype=weight.array.dtype)
+        dw = ops.cast(ops.sum(ops.mul(g, h), dim=lead, keepdim=False), dtype=weight._array.dtype)
     if needs[2]:
-        db = ops.cast(ops.sum(g, dim=lead, keepdim=False), dtype=bias.array.dtype)
+        db = ops.cast(ops.sum(g, dim=lead, keepdim=False), dtype=bias._array.dtype)
     return dx, dw, db
 
 

@@ -159,7 +159,7 @@ class _OnTensors:
         return _log1p_of_number(x) if isinstance(x, int | float) else ops.log1p(x)
 
     def zeros(self, x: Any) -> Any:
-        return ops.full(shape=tuple(x.shape), value=0, dtype=x.array.dtype, device=x.device)
+        return ops.full(shape=tuple(x.shape), value=0, dtype=x._array.dtype, device=x.device)
 
     def ones(self, x: Any) -> float:
         return 1.0
@@ -172,7 +172,7 @@ class _OnTensors:
 
     def safe(self, g: Any, d: Any) -> Any:
         if isinstance(d, int | float | complex):
-            found = d if d != 0 else ops.cast(ops.eq(g, 0.0), dtype=g.array.dtype)  # of 0: 1, else 0 of d's sign
+            found = d if d != 0 else ops.cast(ops.eq(g, 0.0), dtype=g._array.dtype)  # of 0: 1, else 0 of d's sign
             return -found if d == 0 and not isinstance(d, complex) and math.copysign(1.0, d) < 0 else found
         return ops.where(ops.logical_and(ops.eq(g, 0.0), ops.eq(d, 0.0)), 1.0, d)
 
@@ -287,7 +287,7 @@ def _with_zeros(rule: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(rule)
     def with_zeros(g: Any, value: Any, *attributes: Any) -> Any:
         found = rule(g, value, *attributes)
-        if found.tracked or not value.tracked:
+        if found._tracked or not value._tracked:
             return found
         always = ops.full(shape=(), value=True, dtype=np.dtype(bool), device=value.device)
         return ops.where(always, found, ops.sign(value))

@@ -18,12 +18,12 @@ def viewable(x: Array, shape: tuple[int, ...]) -> bool:
 
 def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
     """A Tensor in another shape: a view where the strides allow one, else a view of a copy."""
-    return ops.reshape(x if viewable(x.array, shape) else ops.copy(x), shape=shape)
+    return ops.reshape(x if viewable(x._array, shape) else ops.copy(x), shape=shape)
 
 
 def zero_tensor(shape: tuple[int, ...], like: Any) -> Any:
     """Zeros of a Tensor's type, on its device."""
-    return ops.full(shape=tuple(shape), value=0, dtype=like.array.dtype, device=like.device)
+    return ops.full(shape=tuple(shape), value=0, dtype=like._array.dtype, device=like.device)
 
 
 def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:

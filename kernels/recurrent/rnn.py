@@ -125,7 +125,7 @@ def _rule(g: Any, h: Any, w: Any, y: Any, batch_sizes: tuple[int, ...], reverse:
     """Back through time in our own ops, from y, whose own graph leads to x."""
     before = states_before(h, y, batch_sizes, reverse, run_op)
     # both slopes are functions of the result: nothing but y is kept
-    slope = ops.one_minus_square(y) if nonlinearity == "tanh" else ops.cast(ops.gt(y, 0.0), dtype=y.array.dtype)
+    slope = ops.one_minus_square(y) if nonlinearity == "tanh" else ops.cast(ops.gt(y, 0.0), dtype=y._array.dtype)
     gy, dh = fill_missing(g, (y, h))
     parts = []
     for start, n in reversed(steps(batch_sizes, reverse)):

@@ -112,7 +112,7 @@ def _shape(name: str, x: Any, *, dim: int) -> tuple[Spec, Spec]:
 def _rule(g: Any, indices: Any, dim: int) -> Any:
     if g[0] is None:
         return None
-    shape, kind = indices.shape, g[0].array.dtype
+    shape, kind = indices.shape, g[0]._array.dtype
     axis = normal_dim("cummax", dim, len(shape))
     if 0 in shape:
         return g[0]

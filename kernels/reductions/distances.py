@@ -349,7 +349,7 @@ def _rule(g: Any, x1: Any, x2: Any, y: Any, p: float, needs: Any) -> Any:
         slope = ops.sign(d)
     elif math.isinf(p):
         largest = ops.eq(ops.abs(d), ops.amax(ops.abs(d), dim=(3,), keepdim=True))  # y has been rounded
-        slope = ops.mul(ops.sign(d), ops.cast(largest, dtype=d.array.dtype))
+        slope = ops.mul(ops.sign(d), ops.cast(largest, dtype=d._array.dtype))
     else:
         none = ops.logical_or(ops.eq(d, 0.0), ops.eq(dist, 0.0))
         safe = ops.where(ops.eq(dist, 0.0), 1.0, dist)

@@ -211,7 +211,7 @@ def _truth_cpu(ufunc: np.ufunc, x: np.ndarray, *, dim: Any, keepdim: bool = Fals
 # Gradients of amax and amin: g / (number of equals) at each of them; NaN, the largest of all, equals NaN.
 def _ties_rule(g: Any, x: Any, y: Any, dim: Any) -> Any:
     dims = normal_dims("amax", dim, len(x.shape))
-    kind = x.array.dtype
+    kind = x._array.dtype
     ties = ops.add(ops.cast(ops.eq(x, stretch(y, x.shape, dims)), dtype=kind), ops.cast(ops.ne(x, x), dtype=kind))
     share = ops.div(ops.reshape(g, shape=reduced(x.shape, dims, True)), ops.sum(ties, dim=dims, keepdim=True))
     return ops.mul(ties, ops.expand(share, shape=x.shape))

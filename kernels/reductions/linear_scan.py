@@ -49,14 +49,14 @@ def shifted(x: Any, dim: int, step: int, edge: float) -> Any:
     """The same of a Tensor."""
     shape = x.shape
     if len(shape) == 0:
-        return ops.full(shape=(), value=edge, dtype=x.array.dtype, device=x.device)
+        return ops.full(shape=(), value=edge, dtype=x._array.dtype, device=x.device)
     if shape[dim] == 0:
         return x
     lead = tuple(slice(0, n, 1) for n in shape[:dim])
     rest = tuple(slice(0, n, 1) for n in shape[dim + 1 :])
     n = shape[dim]
     part = ops.index_view(x, index=(*lead, slice(0, n - 1, 1) if step < 0 else slice(1, n, 1), *rest))
-    one = ops.full(shape=(*shape[:dim], 1, *shape[dim + 1 :]), value=edge, dtype=x.array.dtype, device=x.device)
+    one = ops.full(shape=(*shape[:dim], 1, *shape[dim + 1 :]), value=edge, dtype=x._array.dtype, device=x.device)
     return ops.cat(*((one, part) if step < 0 else (part, one)), dim=dim)
 
 

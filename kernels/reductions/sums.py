@@ -246,7 +246,7 @@ def _prod_rule(g: Any, x: Any, dim: Any) -> Any:
     while levels[-1].shape[-1] > 1:
         level = levels[-1]
         if level.shape[-1] % 2:
-            one = ops.full(shape=(*shape, 1), value=1.0, dtype=x.array.dtype, device=x.device)
+            one = ops.full(shape=(*shape, 1), value=1.0, dtype=x._array.dtype, device=x.device)
             level = levels[-1] = ops.cat(level, one, dim=len(shape))
         levels.append(ops.mul(_every_second(level, 0), _every_second(level, 1)))
     down = ops.reshape(g, shape=(*shape, 1))

@@ -224,7 +224,7 @@ def _frexp_forward(x: CudaArray) -> tuple[CudaArray, CudaArray]:
 
 
 def _frexp_rule(g: Any, exponent: Any) -> Any:
-    return g[0] * ops.exp2(ops.cast(ops.neg(exponent), dtype=g[0].array.dtype))
+    return g[0] * ops.exp2(ops.cast(ops.neg(exponent), dtype=g[0]._array.dtype))
 
 
 # dm/dx = 2^-exponent

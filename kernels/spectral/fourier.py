@@ -203,7 +203,7 @@ def _c2r_rule(g: Any, dim: int, n: int, scale: str) -> Any:
         weights[-1] = 1.0
     shape = (weights.size,) + (1,) * (len(g.shape) - 1 - dim)
     kept = zero_tensor(shape, g)
-    kept.array[...] = weights.reshape(shape)
+    kept._array[...] = weights.reshape(shape)
     return ops.mul(ops.fft_r2c(g, dim=dim, scale=scale), kept)
 
 

@@ -257,12 +257,12 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     if not logits.dtype.is_floating_point:
         raise DTypeError(f"gumbel_softmax: logits is {logits.dtype.name}; it takes float types; cast it with .float()")
     dim = normal_dim("gumbel_softmax", dim, logits.ndim)
-    drawn = draw_exponential(tuple(logits.shape), compute_type(logits.array.dtype), logits.device)  # above 0: its logarithm is finite
-    noise = to_dtype(ops.neg(ops.log(drawn)), logits.array.dtype)
+    drawn = draw_exponential(tuple(logits.shape), compute_type(logits._array.dtype), logits.device)  # above 0: its logarithm is finite
+    noise = to_dtype(ops.neg(ops.log(drawn)), logits._array.dtype)
     soft = ops.softmax(ops.div(ops.add(logits, noise), tau), dim=dim)
     if not hard:
         return soft
     best = soft.argmax(dim, keepdim=True)
-    zeros = ops.full(shape=tuple(logits.shape), value=0, dtype=logits.array.dtype, device=logits.device)
+    zeros = ops.full(shape=tuple(logits.shape), value=0, dtype=logits._array.dtype, device=logits.device)
     # straight through: the value is the one-hot draw, the gradient that of soft
     return ops.add(ops.sub(zeros.scatter(dim, best, 1.0), soft.detach()), soft)

@@ -118,7 +118,7 @@ def _composed_reason(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
         return "the mask wants a gradient, which is as large as the weights; detach it where it is not trained"
     if key.shape[:-2] != value.shape[:-2]:
         return "key and value have other numbers of heads; give as many of both"
-    if any(x.shape[-1] > 1 and x.array.strides[-1] != 1 for x in (query, key, value)):
+    if any(x.shape[-1] > 1 and x._array.strides[-1] != 1 for x in (query, key, value)):
         note(
             "scaled_dot_product_attention",
             "copied",
@@ -239,7 +239,7 @@ def _add_key(mask: Tensor | None) -> Tensor | None:
     if mask is None:
         return None
     column = (*mask.shape[:-1], 1)
-    return ops.cat(mask, ops.full(shape=column, value=0, dtype=mask.array.dtype, device=mask.device), dim=mask.ndim - 1)
+    return ops.cat(mask, ops.full(shape=column, value=0, dtype=mask._array.dtype, device=mask.device), dim=mask.ndim - 1)
 
 
 def _join_masks(mask: Tensor | None, padding: Tensor | None, dtype: Any) -> Tensor | None:
@@ -298,7 +298,7 @@ def multi_head_attention_forward(
     k = _split_heads(k, num_heads) if static_k is None else _check_static(static_k, "static_k", batch, num_heads, size)
     v = _split_heads(v, num_heads) if static_v is None else _check_static(static_v, "static_v", batch, num_heads, size)
     if add_zero_attn:
-        zero = ops.full(shape=(batch, num_heads, 1, size), value=0, dtype=k.array.dtype, device=k.device)
+        zero = ops.full(shape=(batch, num_heads, 1, size), value=0, dtype=k._array.dtype, device=k.device)
         k, v = ops.cat(k, zero, dim=2), ops.cat(v, zero, dim=2)
         attn_mask, key_padding_mask = _add_key(attn_mask), _add_key(key_padding_mask)
     keys = k.shape[2]

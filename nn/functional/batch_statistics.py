@@ -18,7 +18,7 @@ Pair = tuple[Tensor, Tensor]
 
 def _to_accumulator(x: Tensor) -> Tensor:
     """In the type that sums are kept in."""
-    return x.to(dtypes.of(dtypes.accumulator(x.array.dtype)))  # 16-bit sums over a batch would lose all but their first digits
+    return x.to(dtypes.of(dtypes.accumulator(x._array.dtype)))  # 16-bit sums over a batch would lose all but their first digits
 
 
 def _reduced_dims(name: str, input: Tensor) -> tuple[int, ...]:
@@ -117,7 +117,7 @@ def batch_norm_backward_elemt(
 ) -> Tensor:
     """The gradient of the input, of the sums of batch_norm_backward_reduce over all batches and the numbers of their elements."""
     _reduced_dims("batch_norm_backward_elemt", input)
-    n, r = ops.cast(count.sum(), dtype=sum_dy.array.dtype), _spread_channels(invstd, input)
+    n, r = ops.cast(count.sum(), dtype=sum_dy._array.dtype), _spread_channels(invstd, input)
     away = (
         _to_accumulator(grad_out)
         - _spread_channels(sum_dy / n, input)

@@ -122,7 +122,7 @@ def _copy_row_layout(x: Tensor, weight: Tensor, y: Tensor) -> Tensor:
     """Rows that PyTorch, to which they are images of one row, lays out with their channels last: of rows in C order that may be read so,
     since each has one channel or one cell, and of weights whose channels lie last."""
     turned = weight.stride(1) <= weight.stride(2) and _is_channels_last(weight)
-    if not turned and (1 not in x.shape[1:] or not is_contiguous(x.array) or not _is_channels_last(x)):
+    if not turned and (1 not in x.shape[1:] or not is_contiguous(x._array) or not _is_channels_last(x)):
         return y
     return ops.permute(ops.permute(y, dims=(0, 2, 1)).contiguous(), dims=(0, 2, 1))  # type: ignore[no-any-return]
 

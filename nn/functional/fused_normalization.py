@@ -50,7 +50,7 @@ def add_rms_norm(
     refuse_types("add_rms_norm", input, weight=weight)
     axes = len(check_normalized_shape("add_rms_norm", input, normalized_shape))
     # of the type that is computed in: float32's beside 16 bits
-    small = float(np.finfo(dtypes.accumulator(input.array.dtype)).eps) if eps is None else float(eps)
+    small = float(np.finfo(dtypes.accumulator(input._array.dtype)).eps) if eps is None else float(eps)
     return ops.add_rms_norm(input, residual, weight, eps=small, axes=axes)  # type: ignore[no-any-return]
 
 

@@ -150,7 +150,7 @@ def embedding_bag(
     nothing = ops.full(shape=(count,), value=0, dtype=dtypes.int64.numpy, device=weight.device)
     if mode == 0:
         return y, bag[:0], nothing, nothing.clone()
-    counted = ops.full(shape=flat.array.shape, value=True, dtype=dtypes.bool_.numpy, device=weight.device)
+    counted = ops.full(shape=flat._array.shape, value=True, dtype=dtypes.bool_.numpy, device=weight.device)
     if padding_idx is not None:
         counted = ops.ne(flat, padding_idx % weight.shape[0])
     sizes = nothing.index_add(0, bag, counted.long())

@@ -73,7 +73,7 @@ def refuse_single(name: str, shape: Sequence[int]) -> None:
 
 def _is_plain_array(x: Tensor) -> bool:
     """Whether x is float32, float64 or int64 in host memory that can be written as it lies: nothing but its version has to know."""
-    a = x.array
+    a = x._array
     return type(a) is np.ndarray and a.dtype.char in "fdl" and a.flags.writeable and a.flags.c_contiguous and not is_write_recorded(x)
 
 
@@ -82,7 +82,7 @@ def add_one(batches: Tensor) -> None:
     # counted in every training step: numpy's += skips an op's dispatch and its node
     if _is_plain_array(batches):
         copy_for_borrowers(batches)
-        batches.array.__iadd__(1)
+        batches._array.__iadd__(1)
         version_of(batches).bump("add_")
     else:
         batches.add_(1)
@@ -92,7 +92,7 @@ def update_running(running: Tensor | None, statistic: Tensor, momentum: float, f
     """running (1 - momentum) + statistic factor momentum, in place."""
     if running is None:
         return
-    a, b = running.array, statistic.array
+    a, b = running._array, statistic._array
     # a vector of some channels: dispatching two ops would take longer than their arithmetic
     if _is_plain_array(running) and type(b) is np.ndarray and a.dtype == b.dtype and a.shape == b.shape:
         copy_for_borrowers(running)
@@ -111,7 +111,7 @@ def update_running_pair(
 ) -> None:
     """Both running statistics become (1 - momentum) running + momentum new, in place, the variance's new one times the correction."""
     # on a GPU both statistics follow in one launch
-    if running_mean is None or running_var is None or type(running_mean.array) is not CudaArray:
+    if running_mean is None or running_var is None or type(running_mean._array) is not CudaArray:
         update_running(running_mean, mean, momentum)
         update_running(running_var, var, momentum, correction)
     else:
@@ -275,15 +275,15 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
     if not input.dtype.is_floating_point:
         raise DTypeError(f"rms_norm: input is {input.dtype.name}; rms_norm takes floating and complex types; cast it with .float()")
     if weight is not None and weight.dtype is not input.dtype and weight.dtype is not dtypes.float32:
-        weight = weight.to(dtypes.of(dtypes.accumulator(input.array.dtype)))
-    small = float(np.finfo(dtypes.accumulator(input.array.dtype)).eps) if eps is None else float(eps)
+        weight = weight.to(dtypes.of(dtypes.accumulator(input._array.dtype)))
+    small = float(np.finfo(dtypes.accumulator(input._array.dtype)).eps) if eps is None else float(eps)
     y = ops.rms_norm(input, weight, eps=small, axes=axes)
     return copy_channels_last(input, y) if input.ndim in (4, 5) else y
 
 
 def _complex_rms_norm(input: Tensor, axes: int, weight: Tensor | None, eps: float | None) -> Tensor:
     """The same formula on complex numbers, whose squares it takes and not their sizes'."""
-    small = float(np.finfo(input.array.real.dtype).eps) if eps is None else eps
+    small = float(np.finfo(input._array.real.dtype).eps) if eps is None else eps
     y = input * ((input * input).mean(tuple(range(-axes, 0)), keepdim=True) + small).rsqrt()
     return y if weight is None else y * weight
 

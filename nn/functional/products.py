@@ -20,8 +20,8 @@ from tritensor.tensor.public_api.publish import checked, exported
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`: input (..., in), weight (out, in), bias (out) -> (..., out); weight (in,), bias () -> (...)."""
     try:
-        if isinstance(weight, Tensor) and (weight.array.ndim == 1 or weight.array.dtype.kind in "biuc"):
-            return _compose_single_output(input, weight, bias) if weight.array.ndim == 1 else _compose_linear(input, weight, bias)
+        if isinstance(weight, Tensor) and (weight._array.ndim == 1 or weight._array.dtype.kind in "biuc"):
+            return _compose_single_output(input, weight, bias) if weight._array.ndim == 1 else _compose_linear(input, weight, bias)
         return ops.linear(input, weight, bias)
     except (TypeError, AttributeError, ValueError) as error:  # `checked`, which would be seen in the time of so short a call
         if awaken((input, weight, bias)):

@@ -78,8 +78,8 @@ def _scale_by_frequency(name: str, input: Tensor, weight: Tensor, by_frequency: 
         return weight
     with no_grad():
         flat = input.reshape(-1)
-        ones = ops.full(shape=(input.array.size,), value=1, dtype=weight.array.dtype, device=weight.device)
-        counts = ops.full(shape=(weight.shape[0],), value=0, dtype=weight.array.dtype, device=weight.device).index_add(0, flat, ones)
+        ones = ops.full(shape=(input._array.size,), value=1, dtype=weight._array.dtype, device=weight.device)
+        counts = ops.full(shape=(weight.shape[0],), value=0, dtype=weight._array.dtype, device=weight.device).index_add(0, flat, ones)
         share = ops.div(1.0, ops.clamp(counts, 1, None)).unsqueeze(1)  # rows that were not picked have a gradient of 0, divided by 1
     return _GradientScaling.apply(weight, share)  # type: ignore[no-any-return]
 
@@ -118,7 +118,7 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
     _check_indices("embedding_renorm_", "indices", indices)
     named = ops.index_put(
         ops.full(shape=(input.shape[0],), value=False, dtype=_BOOL, device=input.device),
-        ops.full(shape=(indices.array.size,), value=True, dtype=_BOOL, device=input.device),
+        ops.full(shape=(indices._array.size,), value=True, dtype=_BOOL, device=input.device),
         indices.reshape(-1), dims=(0,), front=False, accumulate=False,
     )  # fmt: skip
     length = input.norm(norm_type, 1, keepdim=True)
@@ -168,7 +168,7 @@ def bag_edges(input: Tensor, offsets: Tensor, include_last_offset: bool) -> Tens
     if offsets.is_meta:
         return _append_end(input, offsets, include_last_offset)
     n = input.shape[0]
-    known = np.asarray(offsets.tolist() if type(offsets.array) is WrappedArray else all_values(offsets.array), np.int64)
+    known = np.asarray(offsets.tolist() if type(offsets._array) is WrappedArray else all_values(offsets._array), np.int64)
     if include_last_offset and not known.size:
         raise ArgumentError("embedding_bag: include_last_offset: offsets is empty; give at least the end of the last bag")
     if known.size and known[0] != 0:
@@ -248,10 +248,10 @@ def _max_of_bags(input: Tensor, weight: Tensor, edges: Tensor, padding: int | No
 def _count_rows(input: Tensor, weight: Tensor, edges: Tensor, padding: int | None) -> Tensor:
     """How many rows count in each bag, (bags, 1) of weight's type; 1 for none."""
     if padding is None:
-        sizes = ops.cast(ops.sub(edges[1:], edges[:-1]), dtype=weight.array.dtype).unsqueeze(1)
+        sizes = ops.cast(ops.sub(edges[1:], edges[:-1]), dtype=weight._array.dtype).unsqueeze(1)
     else:
         # a column of ones summed by the same op leaves out what the op leaves out
-        ones = ops.full(shape=(weight.shape[0], 1), value=1, dtype=weight.array.dtype, device=weight.device)
+        ones = ops.full(shape=(weight.shape[0], 1), value=1, dtype=weight._array.dtype, device=weight.device)
         sizes = ops.embedding_bag(ones, input, edges, padding_idx=padding)
     return ops.clamp(sizes, 1, None)  # type: ignore[no-any-return]
 
@@ -263,11 +263,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise DTypeError(f"one_hot: tensor is {tensor.dtype.name}; class labels are integers, cast it with .long()")
     if tensor.numel() == 0 and num_classes <= 0:
         raise ShapeError("one_hot: an empty tensor needs num_classes")
-    if num_classes == -1 and type(tensor.array) is WrappedArray:
+    if num_classes == -1 and type(tensor._array) is WrappedArray:
         tensor.max().item()  # which says that there are no numbers to look at
     if tensor.is_meta and num_classes == -1:
         raise no_values("one_hot", "the largest class is the size of the result")
-    labels = all_values(tensor.array) if tensor.numel() and not tensor.is_meta else None
+    labels = all_values(tensor._array) if tensor.numel() and not tensor.is_meta else None
     low, high = (int(labels.min()), int(labels.max())) if labels is not None and labels.size else (0, -1)
     classes = high + 1 if num_classes == -1 else num_classes
     if low < 0:
@@ -276,5 +276,5 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise ArgumentError(
             f"one_hot: labels run from {low} to {high}, num_classes is {classes}; give labels of 0 to {classes - 1}, or more classes"
         )
-    numbers = ops.arange(start=0, end=classes, step=1, dtype=tensor.array.dtype, device=tensor.device)
+    numbers = ops.arange(start=0, end=classes, step=1, dtype=tensor._array.dtype, device=tensor.device)
     return ops.cast(ops.eq(tensor.contiguous().unsqueeze(-1), numbers), dtype=int64.numpy)

@@ -60,7 +60,7 @@ def add_batch(name: str, input: Tensor, axes: int = 2) -> tuple[Tensor, bool]:
 
 def copy_channels_last(x: Tensor, y: Tensor) -> Tensor:
     """y, channels last where x is, an image or a volume."""
-    if not is_channels_last(x.array.shape, x.stride()):
+    if not is_channels_last(x._array.shape, x.stride()):
         return y
     return y.contiguous(memory_format=channels_last if y.ndim == 4 else channels_last_3d)  # type: ignore[no-any-return]
 
@@ -72,7 +72,7 @@ def to_image_of_one_row(x: Tensor) -> Tensor:
         (n == 1 or w == 1)
         and x.stride(1) == 1
         and (w > 1 or x.stride(2) >= x.shape[1])
-        and is_contiguous((turned := ops.permute(x, dims=(0, 2, 1))).array)
+        and is_contiguous((turned := ops.permute(x, dims=(0, 2, 1)))._array)
     ):
         return ops.permute(ops.reshape(turned, shape=(n, 1, w, x.shape[1])), dims=(0, 3, 1, 2))  # type: ignore[no-any-return]
     return x.unsqueeze(-2)  # type: ignore[no-any-return]

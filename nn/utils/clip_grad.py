@@ -55,8 +55,8 @@ def empty_part(p: float) -> float:
 
 def compute_part(t: Tensor, p: float) -> Tensor:
     """What a real tensor adds, 0-d, of its type."""
-    if not t.array.size:
-        return ops.full(shape=(), value=empty_part(p), dtype=t.array.dtype, device=t.device)  # type: ignore[no-any-return]
+    if not t._array.size:
+        return ops.full(shape=(), value=empty_part(p), dtype=t._array.dtype, device=t.device)  # type: ignore[no-any-return]
     every = tuple(range(t.ndim))
     # the usual norm in one pass, without a tensor of sizes between
     if p == 2:
@@ -192,7 +192,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     """Bring every element of every gradient into [-clip_value, clip_value], in place. `foreach` changes nothing."""
     most = float(clip_value)
     for g in _list_grads(parameters):
-        a = g.array
+        a = g._array
         # a write that no graph records: the op's CPU side writes at once, without its dispatch
         if type(a) is np.ndarray and a.dtype.char in "fd" and a.flags.c_contiguous and a.flags.writeable and not is_write_recorded(g):
             copy_for_borrowers(g)

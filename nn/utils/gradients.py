@@ -32,7 +32,7 @@ def _group_tensors(tensors: Iterable[Tensor], suited: Callable[[Tensor], bool]) 
     groups: dict[Any, list[Tensor]] = {}
     others = []
     for x in tensors:
-        if type(x.array) is CudaArray and x.dtype in _KINDS and is_contiguous(x.array) and suited(x):
+        if type(x._array) is CudaArray and x.dtype in _KINDS and is_contiguous(x._array) and suited(x):
             groups.setdefault((x.device, x.dtype), []).append(x)
         else:
             others.append(x)
@@ -48,7 +48,7 @@ def norms(tensors: Iterable[Tensor], order: float) -> tuple[list[Tensor], list[T
     groups, others = _group_tensors(tensors, lambda x: order < math.inf or x.numel() > 0)
     if groups and order not in _load_kernels().ORDERS:
         return [], [*[x for group in groups for x in group], *others]
-    return [new_tensor(_load_kernels().norm_of_all([x.array for x in group], order)) for group in groups], others
+    return [new_tensor(_load_kernels().norm_of_all([x._array for x in group], order)) for group in groups], others
 
 
 def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = None, name: str = "mul_") -> list[Tensor]:
@@ -64,7 +64,7 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
         seen = None if found is None else found.to(on)
         for x in group:
             copy_for_borrowers(x)
-        _load_kernels().scale_all([x.array for x in group], factor.to(on).array, None if seen is None else seen.array)
+        _load_kernels().scale_all([x._array for x in group], factor.to(on)._array, None if seen is None else seen._array)
         if seen is not None and seen is not found:
             found.copy_(ops.maximum(found, seen.to(found.device)))  # type: ignore[union-attr]
         for x in group:

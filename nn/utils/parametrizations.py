@@ -36,7 +36,7 @@ def get_weight(name: str, module: Module, tensor: str) -> Tensor:
 def _is_orthogonal(q: Tensor) -> bool:
     n, k = q.shape[-2:]
     off = (q.mH @ q - eye(k, dtype=q.dtype, device=q.device)).abs()  # a matrix loaded from a file is orthonormal to rounding alone
-    return off.numel() == 0 or float(off.max()) <= 10.0 * n * float(np.finfo(q.array.dtype).eps)
+    return off.numel() == 0 or float(off.max()) <= 10.0 * n * float(np.finfo(q._array.dtype).eps)
 
 
 def _orthogonalise(a: Tensor) -> Tensor:

@@ -71,7 +71,7 @@ class Adafactor(Optimizer):
             if p.ndim > 1:
                 shape = tuple(p.shape)
                 for name, size in (("row_var", (*shape[:-1], 1)), ("col_var", (*shape[:-2], 1, shape[-1]))):
-                    entry[name] = ops.full(shape=size, value=0, dtype=p.array.dtype, device=p.device)
+                    entry[name] = ops.full(shape=size, value=0, dtype=p._array.dtype, device=p.device)
             else:
                 entry["variance"] = filled_like(p)
         return entry
@@ -82,9 +82,9 @@ class Adafactor(Optimizer):
         # its root mean square would divide by 0; the step is counted all the same
         if p.numel() == 0:
             return
-        eps1 = float(ml_dtypes.finfo(p.array.dtype).eps) if eps1 is None else eps1
+        eps1 = float(ml_dtypes.finfo(p._array.dtype).eps) if eps1 is None else eps1
         weight, relative = t ** group["beta2_decay"], min(lr, 1 / t**0.5)
-        if isinstance(p.array, np.ndarray):
+        if isinstance(p._array, np.ndarray):
             from tritensor.kernels.optimizers.adafactor_cpu import Settings, step
 
             settings = Settings(lr, group["weight_decay"], weight, eps1, eps2, relative, group["d"], group["maximize"])
@@ -92,7 +92,7 @@ class Adafactor(Optimizer):
             for x in (p, *moments):
                 copy_for_borrowers(x)
             with np.errstate(all="ignore"):
-                step(p.array, g.array, tuple([v.array for v in moments]), settings)
+                step(p._array, g._array, tuple([v._array for v in moments]), settings)
             for x in (p, *moments):
                 version_of(x).bump("Adafactor.step")
             return

@@ -157,7 +157,7 @@ class LBFGS(Optimizer):
         """All gradients in one vector, zeros where a parameter has none, complex ones as pairs."""
         parts = []
         for p in self._params:
-            g = ops.full(shape=tuple(p.shape), value=0, dtype=p.array.dtype, device=p.device) if p.grad is None else p.grad.detach()
+            g = ops.full(shape=tuple(p.shape), value=0, dtype=p._array.dtype, device=p.device) if p.grad is None else p.grad.detach()
             parts.append((public["view_as_real"](g) if g.is_complex() else g).reshape(-1))
         return public["cat"](parts)  # type: ignore[no-any-return]
 

@@ -51,7 +51,7 @@ def test_without_the_random_state_they_are_not() -> None:
 def kept(run) -> int:
     """Bytes that the graph of the model keeps for backward, parameters and inputs not counted."""
     blocks, x = model()
-    own = {id(p.array) for b in blocks for p in b.parameters()} | {id(x.array)}
+    own = {id(p._array) for b in blocks for p in b.parameters()} | {id(x._array)}
     y = x
     for b in blocks:
         y = run(b, y)
@@ -64,7 +64,7 @@ def kept(run) -> int:
             continue
         seen.add(id(node))
         for held in (*(node.inputs or ()), *[a for a, _ in (o for o in node.outputs or () if o is not None)]):
-            array = getattr(held, "array", held)
+            array = getattr(held, "_array", held)
             if hasattr(array, "nbytes") and id(array) not in own:
                 found[id(array)] = array.nbytes
         stack += [n for n, _ in node.next_functions]
@@ -91,8 +91,10 @@ def test_what_a_second_run_gives_goes_as_backward_proceeds() -> None:
         @staticmethod
         def backward(ctx, g):
             assert ctx.saved_tensors[0].shape == g.shape
-            arrays = [o for o in gc.get_objects() if isinstance(o, tt.Tensor) and type(o.array) is np.ndarray and o.array.shape == (8, 64)]
-            alive[0] = len({id(o.array) for o in arrays})
+            arrays = [
+                o for o in gc.get_objects() if isinstance(o, tt.Tensor) and type(o._array) is np.ndarray and o._array.shape == (8, 64)
+            ]
+            alive[0] = len({id(o._array) for o in arrays})
             most[0] = max(most[0], alive[0])
             return g
 

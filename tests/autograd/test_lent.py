@@ -231,25 +231,25 @@ def test_nothing_is_kept_alive_and_nothing_piles_up() -> None:
     t = tt.zeros(3, dtype=tt.float64)
     for _ in range(100):
         loss = F.l1_loss(tracked([1.0, 2.0, 3.0]), t)
-    assert len(t.version.borrowers) <= 16
-    node = weakref.ref(loss.node)
+    assert len(t._version_counter.borrowers) <= 16
+    node = weakref.ref(loss._node)
     del loss
     gc.collect()
     assert node() is None
     t.add_(1)
-    assert t.version.borrowers is None
+    assert t._version_counter.borrowers is None
 
 
 def test_a_copy_is_taken_once_for_all_nodes_and_not_after_backward() -> None:
     x, t = tracked([1.0, 2.0]), tt.zeros(2, dtype=tt.float64)
     one, other = F.l1_loss(x, t), F.l1_loss(x, t, reduction="sum")
     t.add_(1)
-    assert one.node.inputs[1].array is other.node.inputs[1].array
-    assert one.node.inputs[1].array is not t.array
+    assert one._node.inputs[1]._array is other._node.inputs[1]._array
+    assert one._node.inputs[1]._array is not t._array
     one.backward()
-    held = one.node.inputs
+    held = one._node.inputs
     t.add_(1)
-    assert one.node.inputs is held
+    assert one._node.inputs is held
 
 
 def test_inside_a_transform_and_under_a_mode() -> None:

@@ -258,7 +258,7 @@ def test_dead_views_are_forgotten() -> None:
     y = x * 1
     for _ in range(1000):
         y[:2].mul_(1)
-    views = y.extra.views
+    views = y._extra.views
     assert len(views.fresh) + len(views.stale) < 200
 
 
@@ -311,7 +311,7 @@ def test_a_view_of_a_written_base_may_be_asked_for_gradients() -> None:
     assert w.grad.tolist() == [6.0, 6.0, 6.0]
 
 
-@pytest.mark.parametrize("place", ["tracked", "node"])
+@pytest.mark.parametrize("place", ["_tracked", "_node"])
 def test_a_stale_view_takes_its_place_before_it_is_given_another(place: str) -> None:
     """Its base was written: whatever is set on it, it knows the base's node of now first."""
     x = tt.ones(4, 3, requires_grad=True) * 1
@@ -321,7 +321,7 @@ def test_a_stale_view_takes_its_place_before_it_is_given_another(place: str) -> 
     setattr(view, place, getattr(x, place))
     assert type(view) is tt.Tensor
     assert getattr(view, place) is getattr(x, place)
-    assert view.node is (x.node if place == "node" else view.grad_fn)
+    assert view._node is (x._node if place == "_node" else view.grad_fn)
     assert view.grad_fn is not None
 
 
@@ -332,10 +332,10 @@ def test_views_that_are_gone_are_forgotten(make: Callable[[tt.Tensor], tt.Tensor
     living = [make(base) for _ in range(40)]
     for _ in range(3000):
         make(base)
-    assert len(base.extra.views.fresh) <= 128
+    assert len(base._extra.views.fresh) <= 128
     base.mul_(2)
     assert all(view.grad_fn is not None for view in living)
     for _ in range(300):
         make(base)
         base.mul_(1)
-    assert len(base.extra.views.stale) <= 200
+    assert len(base._extra.views.stale) <= 200

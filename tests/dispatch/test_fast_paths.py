@@ -47,19 +47,23 @@ def difference(quick: Any, long: Any, cast: bool = False) -> str:
     """What can be told apart of two outcomes of one call; "" for nothing. `cast`: each call made nodes of its own below."""
     if not isinstance(long, tt.Tensor) or not isinstance(quick, tt.Tensor):
         return "" if type(quick) is type(long) and (isinstance(quick, tt.Tensor) or quick == long) else f"{quick} and {long}"
-    if type(quick.array) is not type(long.array) or quick.dtype != long.dtype or quick.shape != long.shape:
+    if type(quick._array) is not type(long._array) or quick.dtype != long.dtype or quick.shape != long.shape:
         return f"{quick.dtype} {quick.shape} and {long.dtype} {long.shape}"
-    if quick.numel() and element_strides(quick.array) != element_strides(long.array):
+    if quick.numel() and element_strides(quick._array) != element_strides(long._array):
         return f"strides {quick.stride()} and {long.stride()}"
-    if not np.array_equal(quick.cpu().array, long.cpu().array, equal_nan=True):
+    if not np.array_equal(quick.cpu()._array, long.cpu()._array, equal_nan=True):
         return f"{quick.tolist()} and {long.tolist()}"
-    if quick.requires_grad != long.requires_grad or (quick.version is None) != (long.version is None) or quick._base is not long._base:
+    if (
+        quick.requires_grad != long.requires_grad
+        or (quick._version_counter is None) != (long._version_counter is None)
+        or quick._base is not long._base
+    ):
         return "flags"
-    return "" if cast or (quick.node is None and long.node is None) else _nodes(quick, long)
+    return "" if cast or (quick._node is None and long._node is None) else _nodes(quick, long)
 
 
 def _nodes(quick: tt.Tensor, long: tt.Tensor) -> str:
-    a, b = quick.node, long.node
+    a, b = quick._node, long._node
     if a is None or b is None or a.op is not b.op or len(a.edges) != len(b.edges):
         return f"nodes {a} and {b}"
     if any(e is not f for e, f in zip(a.edges, b.edges, strict=True)):
@@ -70,7 +74,7 @@ def _nodes(quick: tt.Tensor, long: tt.Tensor) -> str:
             return f"saved {x} and {y}"
     for t, n in ((quick, a), (long, b)):
         for held in n.outputs or ():
-            if held is not None and (held[0] is not t.array or held[1] is not t.version):
+            if held is not None and (held[0] is not t._array or held[1] is not t._version_counter):
                 return "a saved output that is not the output"
     if (a.outputs is None) != (b.outputs is None):
         return "saved outputs"
@@ -120,7 +124,7 @@ def test_a_tensor_and_a_number(name: str, tracked: bool) -> None:
                 for given in ((x, number), (number, x)):
                     with np.errstate(all="ignore"):
                         quick, long = outcome(path, *given), outcome(apply, op, *given)
-                    cast = isinstance(long, tt.Tensor) and long.node is not None and long.dtype != x.dtype
+                    cast = isinstance(long, tt.Tensor) and long._node is not None and long.dtype != x.dtype
                     assert not difference(quick, long, cast), (name, dtype, given, difference(quick, long))
 
 
@@ -155,7 +159,7 @@ def test_one_input(name: str, attrs: dict[str, Any], on: str) -> None:
                     with mode():
                         for _ in range(2 if on == "cuda" else 1):
                             quick, long = outcome(path, x, **attrs), outcome(apply, op, x, **attrs)
-                            cast = isinstance(long, tt.Tensor) and long.node is not None and long.dtype != x.dtype
+                            cast = isinstance(long, tt.Tensor) and long._node is not None and long.dtype != x.dtype
                             assert not difference(quick, long, cast), (name, dtype, how, tracked, difference(quick, long))
                         if (
                             mode is tt.enable_grad
@@ -205,8 +209,8 @@ def test_gradients_of_products(name: str) -> None:
         with tt.no_grad():
             assert not path(*given).requires_grad
     chained = path(made((4, 3), "float64", tracked=True) * 2, b.detach() * 1)
-    assert chained.node.edges[0] is not None
-    assert chained.node.edges[1] is None
+    assert chained._node.edges[0] is not None
+    assert chained._node.edges[1] is None
 
 
 def test_products_of_other_things() -> None:

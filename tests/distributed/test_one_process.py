@@ -251,7 +251,7 @@ def test_buckets_hold_gradients_of_every_layout(world: None, device: str) -> Non
     model(x).pow(2).sum().backward()
     assert [p.grad.data_ptr() for p in model.parameters()] == memory  # nobody held it: the same memory again
     out = tt.zeros(3, device=device)
-    divide_into(tt.tensor([2.0, 4.0, 6.0], device=device).array, 2, out.array)
+    divide_into(tt.tensor([2.0, 4.0, 6.0], device=device)._array, 2, out._array)
     assert out.tolist() == [1.0, 2.0, 3.0]
 
 

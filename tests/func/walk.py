@@ -156,7 +156,7 @@ def layout_findings(op: Op, sample: Sample, rng: np.random.Generator) -> list[st
         _, want = jvp(one, xs, tuple([t.contiguous() for t in others]))
         outs, got = jvp(one, xs, tuple(others))
         found += [f"tangent {k}: {y.numpy() - w.numpy()}" for y, w in zip(got, want, strict=True) if not _same(y, w)]
-        if not op.view and any(same_memory(y.array, t.array) for y in got for t in others):
+        if not op.view and any(same_memory(y._array, t._array) for y in got for t in others):
             found.append(f"tangent {k}: an output's shares memory with an input's")
     outs, pull = vjp(one, *xs)
     gs = [_drawn(y, rng) for y in outs]

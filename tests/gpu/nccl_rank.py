@@ -89,7 +89,7 @@ def order(b: NcclBackend) -> None:
     with tt.cuda.stream(tt.cuda.Stream()):
         for step in range(100):
             x = tt.full((1 << 20,), float(step), device=f"cuda:{b.rank}")
-            b.all_reduce(_call("all_reduce"), ReduceOp.SUM, x.array).wait()
+            b.all_reduce(_call("all_reduce"), ReduceOp.SUM, x._array).wait()
             y = x + 1.0
             del x
             assert y.max().item() == y.min().item() == b.size * step + 1.0, step

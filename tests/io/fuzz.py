@@ -74,7 +74,7 @@ def touched(x: Any, found: set[int]) -> None:
             continue
         found.add(id(x))
         if isinstance(x, tt.Tensor):
-            array = x.array
+            array = x._array
             if array.size:
                 array[(0,) * array.ndim], array[(-1,) * array.ndim]
             if array.nbytes < 1_000_000:

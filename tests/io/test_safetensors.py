@@ -30,7 +30,7 @@ def values(shape: tuple[int, ...], dtype: np.dtype, seed: int = 0) -> np.ndarray
 
 
 def same(a: Tensor, b: np.ndarray) -> None:
-    found = to_host(a.array)
+    found = to_host(a._array)
     assert found.dtype == b.dtype
     assert found.shape == b.shape
     assert found.tobytes() == b.tobytes()
@@ -117,7 +117,7 @@ def test_data_at_odd_addresses(tmp_path: Path) -> None:
     x = np.array([1.5, -2.0])
     found = load_file(broken(tmp_path / "x", text, x.tobytes()))["x"]
     same(found, x)
-    assert found.array.flags.aligned
+    assert found._array.flags.aligned
 
 
 @pytest.mark.parametrize("view", [np.s_[1], np.s_[:, 2], np.s_[::-1, ::2], np.s_[2:, 1:4]], ids=str)
@@ -142,9 +142,9 @@ def test_arrays_are_mapped_and_private(tmp_path: Path) -> None:
     save_file({"x": Tensor.wrap(np.zeros(1000, np.float32))}, tmp_path / "x")
     before = (tmp_path / "x").read_bytes()
     a, b = load_file(tmp_path / "x")["x"], load_file(tmp_path / "x")["x"]
-    assert not a.array.flags.owndata
-    a.array[:] = 7
-    assert (b.array == 0).all()
+    assert not a._array.flags.owndata
+    a._array[:] = 7
+    assert (b._array == 0).all()
     assert (tmp_path / "x").read_bytes() == before
 
 

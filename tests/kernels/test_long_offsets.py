@@ -66,8 +66,8 @@ def test_the_numbers_are_the_same(monkeypatch: pytest.MonkeyPatch, place: str) -
 
 def test_times_of_ctc_that_lie_billions_of_elements_apart() -> None:
     """Rows of a batch so large that the next time's begin behind 2^31 elements: the address is where they are, not what is left of it in 32 bits."""
-    p, states, losses = (tt.zeros(*shape, device="cuda").array for shape in ((2, 3), (2, 3), (1,)))
-    targets, one, two, errors = (tt.tensor(n, device="cuda").array for n in ([[1]], [1], [2], [0] * 4))
+    p, states, losses = (tt.zeros(*shape, device="cuda")._array for shape in ((2, 3), (2, 3), (1,)))
+    targets, one, two, errors = (tt.tensor(n, device="cuda")._array for n in ([[1]], [1], [2], [0] * 4))
     batch, sizes = 1 << 30, (1, 3, 3, np.int64(0))
     with pytest.raises(SanitizerError, match=r"store of alpha\[1073741824, 2\]"):
         launch(ctc._forward_kernel, (1,), p, targets, one, one, losses, states, 2, batch, *sizes, errors, np.int64(1), STATES=4)

@@ -105,8 +105,8 @@ VALUES: dict[str, Callable[[tt.Tensor], Any]] = {
     "numpy": lambda x: x.numpy(),
     "numpy by force": lambda x: x.numpy(force=True),
     "numpy's asarray": np.asarray,
-    "a function of numpy": lambda x: np.add(x.array, 1),
-    "numpy's stack": lambda x: np.stack([x.array, x.array]),
+    "a function of numpy": lambda x: np.add(x._array, 1),
+    "numpy's stack": lambda x: np.stack([x._array, x._array]),
     "bool": lambda x: bool(x.sum()),
     "float": lambda x: float(x.sum()),
     "int": lambda x: int(x.sum()),
@@ -177,7 +177,7 @@ def test_views_share_a_storage_and_keep_strides() -> None:
         assert told(a) == told(b)
         assert a.storage_offset() == b.storage_offset()
         assert (a._base is x) == (b._base is y)
-        assert a.array.storage is x.array.storage
+        assert a._array.storage is x._array.storage
     assert (x.data_ptr(), x[1:].data_ptr()) == (0, 24)
     with pytest.raises(tt.errors.ShapeError):
         x.t().view(24)
@@ -187,10 +187,10 @@ def test_views_share_a_storage_and_keep_strides() -> None:
 
 def test_writes_and_out() -> None:
     x = tt.rand(2, 3, device="meta")
-    before = x.array
+    before = x._array
     assert x.add_(1).mul_(x).copy_(tt.ones(3)).fill_(tt.tensor(2.0)).zero_() is x
     x[0], x[:, 1] = 3.0, x[:, 0]
-    assert x.array is before
+    assert x._array is before
     assert x._version == 7
     assert tt.add(x, x, out=tt.empty(0, device="meta")).shape == (2, 3)
     assert x.resize_(5).shape == (5,)
@@ -222,7 +222,7 @@ def test_copies_pickles_and_files() -> None:
         assert again.is_meta
         assert again.requires_grad
     pair = copy.deepcopy([x.detach(), x.detach()[1:]])
-    assert pair[0].array.storage is pair[1].array.storage
+    assert pair[0]._array.storage is pair[1]._array.storage
     file = io.BytesIO()
     tt.save({"x": x.detach().t()[1:], "p": tt.nn.Parameter(x.detach()), "y": tt.ones(2)}, file)
     assert file.tell() < 3000

@@ -19,14 +19,14 @@ def outputs_of(model: Any, args: tuple[Any, ...]) -> list[np.ndarray]:
     """What the model itself gives, flat."""
     with tt.no_grad():
         found = model(*[x.clone() if isinstance(x, tt.Tensor) else x for x in args])
-    return [np.array(to_host(y.array)) for y in tree_flatten(found)[0] if isinstance(y, tt.Tensor)]
+    return [np.array(to_host(y._array)) for y in tree_flatten(found)[0] if isinstance(y, tt.Tensor)]
 
 
 def compare(program: ONNXProgram, model: Any, args: tuple[Any, ...], tolerance: float = 1e-4) -> None:
     """Hold the graph's outputs for args to the model's."""
     tensors = [x for x in tree_flatten(args)[0] if isinstance(x, tt.Tensor)]
     with np.errstate(all="ignore"):
-        got = program.evaluate([to_host(x.array) for x in tensors])
+        got = program.evaluate([to_host(x._array) for x in tensors])
     wanted = outputs_of(model, args)
     assert len(got) == len(wanted)
     for a, b in zip(got, wanted, strict=True):

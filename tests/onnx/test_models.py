@@ -254,7 +254,7 @@ def test_views_of_weights_that_a_module_keeps() -> None:
     model = Sharing()
     program = agree(model, (tt.randn(2, 3),), {0: BATCH})
     assert "weight" in program.initializers
-    assert type(model.first.array) is np.ndarray
+    assert type(model.first._array) is np.ndarray
 
 
 def test_autocast_inside_of_forward() -> None:
@@ -276,7 +276,7 @@ def test_exports_in_several_threads() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     def one(seed: int) -> tuple[int, type]:
-        made = type(tt.zeros(3).array)
+        made = type(tt.zeros(3)._array)
         program = agree(SentenceClassifier(), (tt.randint(0, 20, (2, 3 + seed)),), {0: SEQUENCE})
         return len(program.nodes), made
 
@@ -284,5 +284,5 @@ def test_exports_in_several_threads() -> None:
         found = list(pool.map(one, range(8)))
     assert {n for n, _ in found} == {found[0][0]}
     assert {made for _, made in found} == {np.ndarray}
-    assert type(tt.zeros(3).array) is np.ndarray
+    assert type(tt.zeros(3)._array) is np.ndarray
     assert "full" not in vars(tt.ops) or not vars(tt.ops)["full"].__qualname__.startswith("_record_creation")

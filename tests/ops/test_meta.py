@@ -20,7 +20,7 @@ def _call(case: Case, grad: bool) -> tuple[list[Any], list[Tensor]]:
     given: list[Any] = []
     for p in case.placed():
         t = new_tensor(p.array) if hasattr(p, "array") else p
-        if grad and isinstance(t, Tensor) and is_floating(t.array) and case.op.rule is not None:
+        if grad and isinstance(t, Tensor) and is_floating(t._array) and case.op.rule is not None:
             t.requires_grad_()
         given.append(t)
     with tt.set_grad_enabled(grad):

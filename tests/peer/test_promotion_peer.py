@@ -24,7 +24,7 @@ def test_two_tensors(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
         x, y = (torch.ones(s, dtype=getattr(torch, n)) for s, n in zip(shapes, (a, b), strict=True))
         p, q = (tt.ones(s, dtype=getattr(tt, n)) for s, n in zip(shapes, (a, b), strict=True))
         want = str(torch.result_type(x, y)).removeprefix("torch.").replace("complex32", "complex64")
-        assert dtypes.of(dtypes.result_type((p.array, q.array))).name == want, (shapes, a, b)
+        assert dtypes.of(dtypes.result_type((p._array, q._array))).name == want, (shapes, a, b)
         assert (p + q).dtype.name == want, (shapes, a, b)
 
 
@@ -38,7 +38,7 @@ def test_a_tensor_and_a_number(shape: tuple[int, ...], number: Any) -> None:
             .replace("complex32", "complex64")
         )
         p = tt.ones(shape, dtype=getattr(tt, a))
-        assert dtypes.of(dtypes.result_type((p.array, number))).name == want, (shape, a, number)
+        assert dtypes.of(dtypes.result_type((p._array, number))).name == want, (shape, a, number)
         assert (p + number).dtype.name == (number + p).dtype.name == want, (shape, a, number)
 
 

@@ -46,6 +46,6 @@ def test_a_node_that_keeps_too_much_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_write_that_nobody_counts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     op = next(o for o in op_db if o.name == "mul")
-    monkeypatch.setattr(tt.Tensor, "mul_", lambda x, y: (x.array.__imul__(y), x)[1])
-    monkeypatch.setattr(tt.Tensor, "add_", lambda x, y: (x.array.__iadd__(y), x)[1])
+    monkeypatch.setattr(tt.Tensor, "mul_", lambda x, y: (x._array.__imul__(y), x)[1])
+    monkeypatch.setattr(tt.Tensor, "add_", lambda x, y: (x._array.__iadd__(y), x)[1])
     assert any("wrong" in line for line in written(op))

@@ -353,7 +353,7 @@ def test_a_function_that_returns_a_tuple_of_one() -> None:
         hooked(x).sum().backward()
         (y,) = Pair.apply(2.0, tt.ones(2, requires_grad=True))
     assert y.grad_fn is not None
-    assert one(prof, "Pair").sequence_nr == y.node.sequence
+    assert one(prof, "Pair").sequence_nr == y._node.sequence
     assert names(prof)["ReluBackward0"] == 1
 
 

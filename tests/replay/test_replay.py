@@ -126,7 +126,7 @@ def test_a_call_past_promotion_teaches_the_operator_nothing() -> None:
     forward = registry["add"].forward
     assert forward is not None
     for _ in range(2):
-        forward(a.array, b.array)
+        forward(a._array, b._array)
     assert (a + b).dtype == (a.cpu() + b.cpu()).dtype == tt.float32
 
 
@@ -196,7 +196,7 @@ def test_a_corner_that_calls_finished_ops_is_never_replayed() -> None:
     """Their recordings launch past the recorder, so it must not take the memory for the corner's own."""
 
     def through_tensors(x: CudaArray) -> CudaArray:
-        return tt.Tensor.wrap(x).abs().array
+        return tt.Tensor.wrap(x).abs()._array
 
     for _ in range(2):
         through_tensors(on_gpu(1, 2))
@@ -262,7 +262,7 @@ def test_views_are_learnt_too() -> None:
         x = tt.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device="cuda", requires_grad=True)
         part = x[:, 1:].t()
         y = part.reshape(4).view(2, 2)
-        assert part.array.storage is x.array.storage
+        assert part._array.storage is x._array.storage
         assert part.shape == (2, 2)
         assert part.tolist() == [[2.0, 5.0], [3.0, 6.0]]
         assert y.tolist() == [[2.0, 5.0], [3.0, 6.0]]

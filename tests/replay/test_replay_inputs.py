@@ -206,7 +206,7 @@ EVER_NEW = [0.1 * k for k in range(-20, 20)] + [-0.0, 1e-45, 3e38, 1e39, -1e300,
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["mul", "add", "sub", "div", "maximum", "atan2", "lt"])
 def test_ever_new_numbers_give_what_an_unrecorded_run_gives(name: str, dtype: str) -> None:
-    x = from_host(np.array([0.5, 1.5, 2.0, -3.0], np.float32).astype(tt.tensor(0, dtype=getattr(tt, dtype)).array.dtype), GPU)
+    x = from_host(np.array([0.5, 1.5, 2.0, -3.0], np.float32).astype(tt.tensor(0, dtype=getattr(tt, dtype))._array.dtype), GPU)
     function = registry[name].forward.function  # type: ignore[union-attr]
     assert function.uniform
     corner, runs = uniform(function)

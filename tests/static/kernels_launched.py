@@ -18,4 +18,4 @@ def _increment(x, n, BLOCK: tl.constexpr):
 
 def example(BLOCK: int = 1024) -> None:
     x = tt.empty(1 << 20, device="cuda")
-    launch(_increment, (triton.cdiv(1 << 20, BLOCK),), x.array, 1 << 20, BLOCK=BLOCK)
+    launch(_increment, (triton.cdiv(1 << 20, BLOCK),), x._array, 1 << 20, BLOCK=BLOCK)

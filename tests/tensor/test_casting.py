@@ -88,4 +88,4 @@ def test_what_does_not_cast_refuses(give: Callable[[tt.Tensor, tt.Tensor], Any])
 def test_a_cast_to_the_same_type_is_the_tensor_itself() -> None:
     for dtype in (tt.float32, tt.complex64, tt.int8):
         x = tt.ones(2, dtype=dtype)
-        assert casting.cast(x, x.array.dtype) is x
+        assert casting.cast(x, x._array.dtype) is x

@@ -75,9 +75,9 @@ def test_negative_strides_and_odd_memory() -> None:
     for array in (np.arange(5)[::-1], np.arange(12.0).reshape(3, 4)[::-1, ::2], np.broadcast_to(np.float32(3), (2, 2)), np.zeros((0, 3))):
         x = tt.from_numpy(array)
         for found in (copy.deepcopy(x), pickled(x), copy.deepcopy([x, x[:1]])[0]):
-            assert found.array.strides == array.strides
+            assert found._array.strides == array.strides
             assert found.tolist() == array.tolist()
-            if found.array.size and 0 not in array.strides:
+            if found._array.size and 0 not in array.strides:
                 found += 1
                 assert found.tolist() == (array + 1).tolist()
 
@@ -87,7 +87,7 @@ def test_a_mapped_file_is_not_copied_whole(tmp_path: Any) -> None:
     mapped = np.memmap(tmp_path / "x", np.float64)
     found = copy.deepcopy(tt.from_numpy(mapped[10:12]))
     assert found.tolist() == [10, 11]
-    assert found.array.base.nbytes == 16
+    assert found._array.base.nbytes == 16
 
 
 def test_a_pickle_holds_the_window_alone() -> None:

@@ -105,19 +105,22 @@ def same(a: Any, b: Any, x: tt.Tensor) -> bool:
     """Whether two outcomes of one call on x are alike in all that can be seen."""
     if not isinstance(a, tt.Tensor) or not isinstance(b, tt.Tensor):
         return type(a) is type(b) and (a if isinstance(a, tuple) else None) == (b if isinstance(b, tuple) else None)
-    if type(a.array) is not type(b.array) or a.dtype != b.dtype or a.shape != b.shape or a.tolist() != b.tolist():
+    if type(a._array) is not type(b._array) or a.dtype != b.dtype or a.shape != b.shape or a.tolist() != b.tolist():
         return False
     if not all(type(n) is int for n in a.shape) or (a.numel() and a.stride() != b.stride()):
         return False
     if (a._base is None) != (b._base is None) or a.requires_grad != b.requires_grad or a._version != b._version:
         return False
     viewed = [t._base is not None and (t._base is x or t._base is x._base) for t in (a, b)]
-    if viewed[0] != viewed[1] or (viewed[0] and (a.data_ptr() != b.data_ptr() or a.version is not x.version or b.version is not x.version)):
+    if viewed[0] != viewed[1] or (
+        viewed[0]
+        and (a.data_ptr() != b.data_ptr() or a._version_counter is not x._version_counter or b._version_counter is not x._version_counter)
+    ):
         return False
     if str(a.grad_fn) != str(b.grad_fn) or a.is_leaf != b.is_leaf:
         return False
-    origins = [t.extra.origin if t.extra is not None else "" for t in (a, b)]
-    ways = [[op.name for op, _, _ in t.path[1:]] if t.path is not None else None for t in (a, b)]
+    origins = [t._extra.origin if t._extra is not None else "" for t in (a, b)]
+    ways = [[op.name for op, _, _ in t._view_path[1:]] if t._view_path is not None else None for t in (a, b)]
     return origins[0] == origins[1] and ways[0] == ways[1]
 
 
@@ -245,7 +248,7 @@ def test_a_view_of_a_view_leads_to_the_base(long_way: Callable[..., Any]) -> Non
         views += [views[1].permute(2, 1, 0)[0], views[2][..., 1:3].t(), views[3].squeeze(0).expand(2, 3, 4)]
         views[5].mul_(10)
         views[4].add_(x[0])
-        found = [(v._base is base, [op.name for op, _, _ in v.path[1:]], v._version, v.tolist()) for v in views]
+        found = [(v._base is base, [op.name for op, _, _ in v._view_path[1:]], v._version, v.tolist()) for v in views]
         (g,) = grad(sum((v * v).sum() for v in views), x)
         return [*found, g.tolist(), base.tolist()]
 
@@ -284,7 +287,7 @@ def test_views_of_leaves_and_under_no_grad_refuse_writes() -> None:
 
 def test_strides_of_a_stretched_array_are_not_taken_for_those_of_one_with_gaps() -> None:
     dense, gaps = tt.zeros(4, 3), tt.from_numpy(np.arange(48, dtype=np.int8).reshape(4, 12)[:, ::4])
-    assert dense.array.strides == gaps.array.strides
+    assert dense._array.strides == gaps._array.strides
     assert dense.expand(2, 4, 3).shape == (2, 4, 3)
     assert gaps.expand(2, 4, 3).tolist() == [gaps.tolist()] * 2
 
@@ -294,7 +297,7 @@ def test_the_dead_among_many_views_are_forgotten() -> None:
     kept = [base[k % 4] for k in range(10)]
     for _ in range(1000):
         base[1:]
-    assert len(base.extra.views.fresh) < 100
+    assert len(base._extra.views.fresh) < 100
     base.mul_(2)
     assert all(v.grad_fn is not None and v.grad_fn.next_functions[0][0] is base.grad_fn for v in kept)
 

@@ -156,7 +156,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a module": (lambda: view("nn", public="function", replace=True), r"tritensor.nn is taken by tritensor itself \(a module\); choose another name"),
     "a late module": (lambda: view("viz", public="function", replace=True), "tritensor.viz is taken .* choose another name"),
     "an attribute": (lambda: view("dtype", public="method", replace=True), "Tensor.dtype is taken by tritensor itself .*; choose another name"),
-    "a slot": (lambda: view("tracked", public="method"), "Tensor.tracked is taken"),
+    "a slot": (lambda: view("_tracked", public="method"), "Tensor._tracked is taken"),
     "random numbers": (
         lambda: view("op_forms_rows", view=False, shape=lambda *, seed, offset: None, forward=lambda *, seed, offset: None, public=True),
         "write the function that draws them",

@@ -138,12 +138,12 @@ def test_elements_that_share_cells_are_refused() -> None:
 def test_nothing_is_kept_of_memory_that_was_left() -> None:
     base = six("cpu")
     view = base[1:]
-    old = weakref.ref(base.array.base if base.array.base is not None else base.array)
+    old = weakref.ref(base._array.base if base._array.base is not None else base._array)
     twos(10, base)
     gc.collect()
     assert old() is None
     assert view.tolist() == [2.0] * 5
-    assert base.extra.memory is None
+    assert base._extra.memory is None
 
 
 def test_inside_a_transform_there_is_nothing_to_resize() -> None:

@@ -149,7 +149,7 @@ def _functions() -> Iterator[tuple[str, Callable[..., Any], bool]]:
     yield from ((name, f, False) for name, f in sorted(public.items()) if inspect.isfunction(f))
     for name in sorted(dir(tt.Tensor)):
         f = inspect.getattr_static(tt.Tensor, name)
-        if not name.startswith("_") and inspect.isfunction(f) and name != "record_view_of":
+        if not name.startswith("_") and inspect.isfunction(f) and name != "_record_view_of":
             yield name, f, True
     yield from (
         (f"F.{n}", f, False)

@@ -181,7 +181,7 @@ def test_recorded_launches_keep_constants() -> None:
     from tritensor.ops.replay.recorder import Recorder
 
     x = tt.ones(4, 6, device="cuda")
-    here.recorder = Recorder((x.array,))
+    here.recorder = Recorder((x._array,))
     try:
         strided_copy[(2,)](x, x, 2, 3, 6, 1)
         (call,) = here.recorder.calls

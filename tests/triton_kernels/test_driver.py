@@ -114,7 +114,7 @@ def test_a_kernel_is_told_the_gpu_that_it_is_compiled_for_and_not_the_one_here()
     y = tt.empty(1, dtype=tt.int32, device="cuda")
     from tritensor.cuda.compiler.compile import compile
 
-    spec, _ = specialize(LaunchCall(by_capability, (1,), (y.array,), {}))
+    spec, _ = specialize(LaunchCall(by_capability, (1,), (y._array,), {}))
     assert "12345" in compile(spec, 90).asm["ptx"]
     assert "54321" in compile(spec, 80).asm["ptx"]
     assert triton.runtime.driver.active.get_current_target().arch == 90

@@ -151,12 +151,12 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The part of matrices on and below the k-th diagonal, zeros above."""
-    return functions.tril(require_array("tril", x), _clamp_diagonal(k, *x.array.shape[-2:]) if x.ndim > 1 else k)
+    return functions.tril(require_array("tril", x), _clamp_diagonal(k, *x._array.shape[-2:]) if x.ndim > 1 else k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The part of matrices on and above the k-th diagonal, zeros below."""
-    return functions.triu(require_array("triu", x), _clamp_diagonal(k, *x.array.shape[-2:]) if x.ndim > 1 else k)
+    return functions.triu(require_array("triu", x), _clamp_diagonal(k, *x._array.shape[-2:]) if x.ndim > 1 else k)
 
 
 __all__ = sorted([*made, "arange", "asarray", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "tril", "triu"])

@@ -88,7 +88,7 @@ def _make_unary(name: str, function: str, doc: str) -> Callable[..., Tensor]:
 def _make_binary(name: str, op: str, doc: str) -> Callable[..., Tensor]:
     def call(x1: Any, x2: Any, /) -> Tensor:
         # Promotion costs more than a small op: two arrays of one type need none.
-        alike = isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.array.dtype is x2.array.dtype
+        alike = isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1._array.dtype is x2._array.dtype
         a, b = (x1, x2) if alike else promote_operands(name, x1, x2)
         return getattr(ops, op)(a, b)
 
@@ -158,7 +158,7 @@ def remainder(x1: Any, x2: Any, /) -> Tensor:
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     """x, but at least min and at most max (arrays that broadcast, numbers, or None), in x's type."""
     given = [v for v in (min, max) if v is not None]
-    kind = require_array("clip", x).array.dtype
+    kind = require_array("clip", x)._array.dtype
     if not given:
         # The standard allows both bounds to be missing; PyTorch refuses that.
         return functions.clone(x)

@@ -59,9 +59,9 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three along an axis; the other axes broadcast."""
     a, b = promote_operands("cross", x1, x2)
     # PyTorch broadcasts this axis, too; the standard does not.
-    sizes = [x.array.shape[normal_axes("cross", x, axis)[0]] for x in (a, b)]
+    sizes = [x._array.shape[normal_axes("cross", x, axis)[0]] for x in (a, b)]
     if sizes != [3, 3]:
-        raise ShapeError(f"cross: axis {axis} of {tuple(a.array.shape)} and of {tuple(b.array.shape)} has sizes {sizes}; both must be 3")
+        raise ShapeError(f"cross: axis {axis} of {tuple(a._array.shape)} and of {tuple(b._array.shape)} has sizes {sizes}; both must be 3")
     return functions.linalg.cross(*functions.broadcast_tensors(a, b), dim=axis)
 
 
@@ -130,7 +130,7 @@ def vector_norm(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False, ord:
     """Norms along axes taken as one vector: (sum |x|^ord)^(1/ord), the largest or smallest |x|, how many are not 0."""
     dims = normal_axes("vector_norm", require_array("vector_norm", x), axis)
     # Integers have norms here, and PyTorch refuses them.
-    kind = common_type("vector_norm", x, 1.0) if x.dtype.kind in ("bool", "int", "uint") else x.array.dtype
+    kind = common_type("vector_norm", x, 1.0) if x.dtype.kind in ("bool", "int", "uint") else x._array.dtype
     x = to_dtype(x, kind)
     return functions.linalg.vector_norm(x, ord, dims, keepdims) if dims else functions.linalg.vector_norm(x.unsqueeze(-1), ord, (-1,))
 

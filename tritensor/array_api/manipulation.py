@@ -28,10 +28,10 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 def expand_dims(x: Tensor, /, axis: int) -> Tensor:
     """x with an axis of size 1 at a place. Raises IndexError for one beyond x's axes."""
-    rank = len(require_array("expand_dims", x).array.shape)
+    rank = len(require_array("expand_dims", x)._array.shape)
     # PyTorch's IndexError names dim; the standard's users know it as axis.
     if not -rank - 1 <= axis <= rank:
-        raise IndexError(f"expand_dims: axis {axis} is out of range for shape {tuple(x.array.shape)}")
+        raise IndexError(f"expand_dims: axis {axis} is out of range for shape {tuple(x._array.shape)}")
     return functions.unsqueeze(x, axis)
 
 
@@ -40,8 +40,8 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     dims = normal_axes("squeeze", require_array("squeeze", x), axis)
     # PyTorch leaves an axis of another size; the standard refuses it.
     for d in dims:
-        if x.array.shape[d] != 1:
-            raise ShapeError(f"squeeze: axis {d} of shape {tuple(x.array.shape)} has size {x.array.shape[d]}, not 1")
+        if x._array.shape[d] != 1:
+            raise ShapeError(f"squeeze: axis {d} of shape {tuple(x._array.shape)} has size {x._array.shape[d]}, not 1")
     return functions.squeeze(x, dims) if dims else x
 
 
@@ -73,9 +73,9 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
     found = functions.reshape(require_array("reshape", x), tuple(shape))
     # A copy has no base: that tells whether the strides allowed a view.
     viewed = found is x or found._base is not None
-    if copy is False and not viewed and x.array.size:
+    if copy is False and not viewed and x._array.size:
         raise ArgumentError(
-            f"reshape: shape {tuple(x.array.shape)} with these strides becomes {tuple(shape)} by a copy only; leave copy=False out"
+            f"reshape: shape {tuple(x._array.shape)} with these strides becomes {tuple(shape)} by a copy only; leave copy=False out"
         )
     return found.clone() if copy and viewed else found
 
@@ -107,8 +107,8 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """Matrices with rows for columns. Raises ValueError for fewer than two axes."""
     # PyTorch's mT lets an array without axes pass; the standard does not.
-    if len(require_array("matrix_transpose", x).array.shape) < 2:
-        raise ShapeError(f"matrix_transpose: x has shape {tuple(x.array.shape)}; a matrix has two axes or more")
+    if len(require_array("matrix_transpose", x)._array.shape) < 2:
+        raise ShapeError(f"matrix_transpose: x has shape {tuple(x._array.shape)}; a matrix has two axes or more")
     return functions.transpose(x, -2, -1)
 
 

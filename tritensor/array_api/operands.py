@@ -37,7 +37,7 @@ def common_type(name: str, *values: Any) -> np.dtype:
     seen: list[Any] = []
     for v in values:
         if isinstance(v, Tensor):
-            seen.append(_EqualOperand(v.array.dtype))
+            seen.append(_EqualOperand(v._array.dtype))
         elif isinstance(v, dtypes.DType):
             seen.append(_EqualOperand(v.numpy))
         # numpy scalars are numbers here: as arrays they would outrank the arrays' types.
@@ -67,11 +67,11 @@ def require_array(name: str, x: Any) -> Tensor:
 
 def normal_axes(name: str, x: Tensor, axis: Axes) -> tuple[int, ...]:
     """Axes counted from the front, all of them for None. Raises IndexError for one that x has not, ValueError for one given twice."""
-    rank = len(x.array.shape)
+    rank = len(x._array.shape)
     given = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
     for a in given:
         if not -rank <= a < rank:
-            raise IndexError(f"{name}: axis {a} is out of range for shape {tuple(x.array.shape)}")
+            raise IndexError(f"{name}: axis {a} is out of range for shape {tuple(x._array.shape)}")
     found = tuple([int(a) % rank for a in given])
     if len(set(found)) != len(found):
         raise ValueError(f"{name}: axis {axis} names one axis twice")

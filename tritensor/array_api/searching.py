@@ -16,7 +16,7 @@ def _find_extreme(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Ten
     find = getattr(functions, name)
     if axis is None:
         found = find(require_array(name, x).reshape(-1))
-        return found.reshape((1,) * len(x.array.shape)) if keepdims else found
+        return found.reshape((1,) * len(x._array.shape)) if keepdims else found
     (d,) = normal_axes(name, require_array(name, x), axis)
     return find(x, d, keepdims)
 
@@ -33,7 +33,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Where x is not 0: a vector of positions per axis. Raises ValueError for an array without axes."""
-    if not require_array("nonzero", x).array.shape:
+    if not require_array("nonzero", x)._array.shape:
         raise ShapeError("nonzero: x has no axes, so its elements have no positions; reshape it to (1,)")
     return tuple(functions.nonzero(x, as_tuple=True))
 
@@ -68,8 +68,8 @@ def _to_nonnegative(indices: Tensor, size: int) -> Tensor:
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     """The slices of x at indices along an axis, which a vector need not name."""
     if axis is None:
-        if len(require_array("take", x).array.shape) != 1:
-            raise ShapeError(f"take: x has shape {tuple(x.array.shape)}; name the axis, which only a vector goes without")
+        if len(require_array("take", x)._array.shape) != 1:
+            raise ShapeError(f"take: x has shape {tuple(x._array.shape)}; name the axis, which only a vector goes without")
         axis = 0
     (d,) = normal_axes("take", x, axis)
     return x[(*(slice(None),) * d, indices.to(dtypes.int64))]
@@ -79,7 +79,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """The elements at indices along an axis, which differ from line to line."""
     (d,) = normal_axes("take_along_axis", require_array("take_along_axis", x), axis)
     # PyTorch's gather refuses negative indices.
-    return functions.take_along_dim(x, _to_nonnegative(indices, x.array.shape[d]).to(dtypes.int64), d)
+    return functions.take_along_dim(x, _to_nonnegative(indices, x._array.shape[d]).to(dtypes.int64), d)
 
 
 class UniqueAll(NamedTuple):
@@ -110,7 +110,7 @@ def _find_complex_unique(x: Tensor) -> UniqueAll:
     # Complex numbers have no order in PyTorch, so its unique refuses them.
     found = np.unique(x.detach().numpy().reshape(-1), True, True, True, equal_nan=False)
     values, firsts, inverse, counts = (new_tensor(f) for f in found)
-    return UniqueAll(values, firsts, inverse.reshape(tuple(x.array.shape)), counts)
+    return UniqueAll(values, firsts, inverse.reshape(tuple(x._array.shape)), counts)
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
@@ -120,8 +120,8 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     values, inverse, counts = functions.unique(x, return_inverse=True, return_counts=True)
     # The first of each run in a stable order is the first occurrence.
     order = functions.argsort(x.reshape(-1), stable=True)
-    firsts = order[functions.cumsum(counts, 0) - counts] if x.array.size else order
-    return UniqueAll(values, firsts, inverse.reshape(tuple(x.array.shape)), counts)
+    firsts = order[functions.cumsum(counts, 0) - counts] if x._array.size else order
+    return UniqueAll(values, firsts, inverse.reshape(tuple(x._array.shape)), counts)
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
@@ -138,7 +138,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
         found = _find_complex_unique(x)
         return UniqueInverse(found.values, found.inverse_indices)
     values, inverse = functions.unique(x, return_inverse=True)
-    return UniqueInverse(values, inverse.reshape(tuple(x.array.shape)))
+    return UniqueInverse(values, inverse.reshape(tuple(x._array.shape)))
 
 
 def unique_values(x: Tensor, /) -> Tensor:

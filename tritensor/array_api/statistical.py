@@ -16,7 +16,7 @@ from tritensor.tensor.public_api.publish import rename_function
 def _reduce(name: str, x: Tensor, axis: Axes, keepdims: bool, reduce: Callable[[Tensor, Any, bool], Tensor]) -> Tensor:
     """x reduced along axes; along an axis of one element where axis is (), which PyTorch takes for all."""
     # None is passed on: PyTorch's reduction of all dims is one op, without a list of them.
-    if axis is None and require_array(name, x).array.shape:
+    if axis is None and require_array(name, x)._array.shape:
         return reduce(x, None, keepdims)
     dims = normal_axes(name, require_array(name, x), axis)
     # PyTorch reads () as all axes: along a new axis of one element nothing is summed.
@@ -87,10 +87,10 @@ def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) ->
 
 
 def _scan(name: str, x: Tensor, axis: int | None, dtype: DType | None, include_initial: bool, scan: Any, first: int) -> Tensor:
-    rank = len(require_array(name, x).array.shape)
+    rank = len(require_array(name, x)._array.shape)
     # PyTorch has no default axis for these.
     if axis is None and rank != 1:
-        raise ShapeError(f"{name}: x has shape {tuple(x.array.shape)}; name the axis, which only a vector goes without")
+        raise ShapeError(f"{name}: x has shape {tuple(x._array.shape)}; name the axis, which only a vector goes without")
     (d,) = normal_axes(name, x, 0 if axis is None else axis)
     found = scan(x, d, **_sum_options(x, dtype))
     if not include_initial:

@@ -73,8 +73,8 @@ def _stack(batch: Sequence[Any], kind: Any) -> Tensor:
             given = f"sample 0 is {tuple(first.shape)} of {_dtype_name(first)}, sample {i} is {tuple(x.shape)} of {_dtype_name(x)}"
             raise collate_error(ShapeError, f"{given}: one batch needs one shape; pad them in a collate_fn", 0, i)
     if kind is Tensor:
-        arrays = [x.array for x in batch]
-        if any(type(a) is not np.ndarray or a.dtype is not arrays[0].dtype for a in arrays) or any(x.tracked for x in batch):
+        arrays = [x._array for x in batch]
+        if any(type(a) is not np.ndarray or a.dtype is not arrays[0].dtype for a in arrays) or any(x._tracked for x in batch):
             return ops.stack(*batch, dim=0)  # on a GPU, in a graph, or to be promoted
         if any(not a.flags.c_contiguous for a in arrays):
             return ops.stack(*batch, dim=0)  # keeps the layout of images with their channels last

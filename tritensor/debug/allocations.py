@@ -115,7 +115,7 @@ class MemoryTrace:
 
         def added(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
             add(leaf, g, own, create_graph)
-            self._note("AccumulateGrad", "", [getattr(leaf._grad, "array", None)], ())
+            self._note("AccumulateGrad", "", [getattr(leaf._grad, "_array", None)], ())
 
         patches.put(Module, "__call__", entered)
         patches.put(engine, "_walk_unrolled", walked)
@@ -131,8 +131,8 @@ class MemoryTrace:
             out = call(*args, **attrs)
             outs = out if type(out) is tuple else (out,)
             module = self._modules.running[-1][1] if self._modules.running else ""
-            self._note(op.name, module, [getattr(y, "array", None) for y in outs], args)
-            node = getattr(outs[0], "node", None)
+            self._note(op.name, module, [getattr(y, "_array", None) for y in outs], args)
+            node = getattr(outs[0], "_node", None)
             if node is not None:
                 self._nodes[(node.edges[0] if type(node) is Branch else node).sequence] = module
             return out
@@ -155,10 +155,10 @@ class MemoryTrace:
         """Write down the memory of arrays that nobody has owned before."""
         self._look()
         before = {
-            id(memory_owner(x.array))
+            id(memory_owner(x._array))
             for given in inputs
             for x in (given if isinstance(given, list | tuple) else (given,))
-            if hasattr(x, "array")
+            if hasattr(x, "_array")
         }
         for array in arrays:
             owner = memory_owner(array)
@@ -236,11 +236,11 @@ class MemoryTrace:
         out = []
         # A list first: the loop makes objects, which the collector's own list would show.
         for t in [o for o in gc.get_objects() if isinstance(o, Tensor)]:
-            owner = memory_owner(t.array)
+            owner = memory_owner(t._array)
             if id(owner) in made_here and id(owner) not in seen:
                 seen.add(id(owner))
                 out.append(t)
-        return sorted(out, key=lambda t: -memory_owner(t.array).nbytes)
+        return sorted(out, key=lambda t: -memory_owner(t._array).nbytes)
 
     def leaks(self, most: int = 3) -> str:
         """What the block has made and is still there, by place, and who holds the largest of it (see cuda.why_alive)."""

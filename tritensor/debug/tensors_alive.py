@@ -43,21 +43,21 @@ def _tensor_lines() -> list[str]:
     roles: dict[int, str] = {}
     owners: dict[int, tuple[Any, str]] = {}
     for t in tensors:
-        owner = memory_owner(t.array)
+        owner = memory_owner(t._array)
         if owner is not None:
-            owners.setdefault(id(owner), (owner, _shape_text(t.array)))
+            owners.setdefault(id(owner), (owner, _shape_text(t._array)))
             if isinstance(t, Parameter):
                 roles[id(owner)] = "parameters"
             # setdefault below: a parameter used as another's gradient stays a parameter.
-            grad = memory_owner(getattr(t._grad, "array", None))
+            grad = memory_owner(getattr(t._grad, "_array", None))
             if grad is not None:
                 roles.setdefault(id(grad), "gradients")
     for optimizer in [o for o in objects if isinstance(o, Optimizer)]:
         for value in [v for entry in optimizer.state.values() for v in (entry.values() if isinstance(entry, dict) else ())]:
             # State such as step counts is no array, and has no owner.
-            roles.setdefault(id(memory_owner(getattr(value, "array", None))), "state of optimizers")
+            roles.setdefault(id(memory_owner(getattr(value, "_array", None))), "state of optimizers")
     for n in [o for o in objects if isinstance(o, Node)]:
-        for array in [getattr(x, "array", None) for x in n.inputs or ()] + [x[0] for x in n.outputs or () if x]:
+        for array in [getattr(x, "_array", None) for x in n.inputs or ()] + [x[0] for x in n.outputs or () if x]:
             owner = memory_owner(array)
             if owner is not None:
                 owners.setdefault(id(owner), (owner, _shape_text(array)))

@@ -100,27 +100,31 @@ class Casting:
     def _target(self, how: str, device: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if how == "lower":
             return self.lower[device]  # type: ignore[index]
-        if how == "widest" and not any(x.array.dtype == _SINGLE for x in _tensors((*args, *kwargs.values())) if _takes(x, device)):
+        if how == "widest" and not any(x._array.dtype == _SINGLE for x in _tensors((*args, *kwargs.values())) if _takes(x, device)):
             return None
         return _SINGLE
 
     def _cast(self, x: Any, target: Any, device: str | None) -> Any:
         if isinstance(x, dispatcher._Tensor):
-            if target is None or not _takes(x, device) or x.array.dtype == target:
+            if target is None or not _takes(x, device) or x._array.dtype == target:
                 return x
-            return self._weight(x, target) if self.kept is not None and x.tracked and x.node is None and x.path is None else cast(x, target)
+            return (
+                self._weight(x, target)
+                if self.kept is not None and x._tracked and x._node is None and x._view_path is None
+                else cast(x, target)
+            )
         if type(x) is list or type(x) is tuple:
             return type(x)([self._cast(y, target, device) for y in x])
         return x
 
     def _weight(self, x: Any, target: Any) -> Any:
         """The cast of a leaf, kept for its next use: weights are used over and over. That of another value, or of no_grad, is another."""
-        if x.array.dtype != _SINGLE or not state.enabled:
+        if x._array.dtype != _SINGLE or not state.enabled:
             return cast(x, target)
         assert self.kept is not None
         version = x._version
         found = self.kept.get(id(x))
-        if found is not None and found[0] is x and found[1] == version and found[2].array.dtype == target:
+        if found is not None and found[0] is x and found[1] == version and found[2]._array.dtype == target:
             return found[2]
         made = cast(x, target)
         self.kept[id(x)] = (x, version, made)
@@ -140,8 +144,8 @@ def cast(x: Any, target: Any) -> Any:
 
 def _takes(x: Any, device: str | None) -> bool:
     """True where autocast touches a tensor: floating, of fewer than eight bytes, on the device."""
-    kind = x.array.dtype
-    return dtypes.of(kind).is_floating_point and kind.itemsize < _EIGHT_BYTES and device_of(x.array).type == device
+    kind = x._array.dtype
+    return dtypes.of(kind).is_floating_point and kind.itemsize < _EIGHT_BYTES and device_of(x._array).type == device
 
 
 def _tensors(given: tuple[Any, ...]) -> list[Any]:
@@ -157,7 +161,7 @@ def _tensors(given: tuple[Any, ...]) -> list[Any]:
 def _device(given: tuple[Any, ...]) -> str | None:
     """The type of device of the first tensor."""
     for x in _tensors(given):
-        return device_of(x.array).type
+        return device_of(x._array).type
     return None
 
 

@@ -46,7 +46,7 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     for x in inputs:
         if isinstance(x, _Tensor):
             # One look at each array's type decides the device: numpy's are on the CPU; a transform, and device meta, take the whole call over.
-            if type(a := x.array) is CudaArray:
+            if type(a := x._array) is CudaArray:
                 if cuda is None:
                     cuda = a.storage.device
                 elif cuda is not a.storage.device and cuda != a.storage.device:
@@ -55,7 +55,7 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
                 return _run_elsewhere(op, inputs, attrs, type(a))
             else:
                 host = True
-            wanted = x.tracked or wanted
+            wanted = x._tracked or wanted
             arrays.append(a)
         elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, SCALARS) and not isinstance(x, np.generic)):
             arrays.append(x)
@@ -169,10 +169,10 @@ def _promote(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     mixed = False
     for x in inputs:
         if isinstance(x, _Tensor):
-            values.append(x.array)
+            values.append(x._array)
             if common is None:
-                common = x.array.dtype
-            elif common is not x.array.dtype:
+                common = x._array.dtype
+            elif common is not x._array.dtype:
                 mixed = True
         elif isinstance(x, np.generic):
             return _promote(op, _python_numbers(inputs))
@@ -195,7 +195,7 @@ def _promote(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         if op.name in _COMPARISONS and common.itemsize == 2:
             inputs = tuple([x if isinstance(x, _Tensor) else dtypes.as_held(common, x) for x in inputs])
     cast = registry["cast"]
-    return tuple([apply(cast, x, dtype=common) if isinstance(x, _Tensor) and x.array.dtype != common else x for x in inputs])
+    return tuple([apply(cast, x, dtype=common) if isinstance(x, _Tensor) and x._array.dtype != common else x for x in inputs])
 
 
 def mixed_devices(op: Op, inputs: tuple[Any, ...]) -> DeviceError:

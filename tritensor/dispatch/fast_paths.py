@@ -48,8 +48,8 @@ def binary_path(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
     def call(a: Any, b: Any) -> Any:
         # Asking for the attribute and being wrong now and then is cheaper than isinstance twice: nearly all calls have two tensors.
         try:
-            x = a.array
-            y = b.array
+            x = a._array
+            y = b._array
         except AttributeError:
             return scalar(a, b)
         dtype = x.dtype
@@ -79,23 +79,23 @@ def binary_path(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
         else:
             return otherwise(a, b)
         out = make(Tensor)
-        out.array = result
-        out._grad = out.version = out.extra = out.path = None
-        if differentiable and (a.tracked or b.tracked) and mode.enabled:
-            left = (a.node or a) if a.tracked else None
-            right = (b.node or b) if b.tracked else None
+        out._array = result
+        out._grad = out._version_counter = out._extra = out._view_path = None
+        if differentiable and (a._tracked or b._tracked) and mode.enabled:
+            left = (a._node or a) if a._tracked else None
+            right = (b._node or b) if b._tracked else None
             keep_a, keep_b, keep_y = keep[left is not None][right is not None]
             if keep_y:  # exp keeps its result: a write to it before backward must be seen
-                out.version = Version()
+                out._version_counter = Version()
             # Shapes are noted only where broadcasting has to be undone, and inputs only where the gradient names them: neither is for add.
-            out.node = new_node(
+            out._node = new_node(
                 op, (left, right), (a if keep_a else None, b if keep_b else None) if keep_a or keep_b else None,
-                ((result, out.version),) if keep_y else None, None, None if same else ((x.shape, dtype), (y.shape, y.dtype)),
+                ((result, out._version_counter),) if keep_y else None, None, None if same else ((x.shape, dtype), (y.shape, y.dtype)),
             )  # fmt: skip
-            out.tracked = True
+            out._tracked = True
         else:
-            out.node = None
-            out.tracked = False
+            out._node = None
+            out._tracked = False
         return out
 
     return call
@@ -136,7 +136,7 @@ def _scalar_path(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
     def call(a: Any, b: Any) -> Any:
         left = type(b) is float or type(b) is int  # not isinstance: True is an int, and promotes otherwise
         t = a if left else b
-        x = getattr(t, "array", None)
+        x = getattr(t, "_array", None)
         if type(x) is CudaArray:
             number = b if left else a
             if type(number) is not float and type(number) is not int:
@@ -161,19 +161,19 @@ def _scalar_path(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
             if type(result) is not np.ndarray:
                 result = np.asarray(result)
         out = new(result)
-        if differentiable and t.tracked and mode.enabled:
+        if differentiable and t._tracked and mode.enabled:
             held = None
             if keep_y if left else keep_y_b:
-                out.version = Version()
-                held = ((result, out.version),)
-            edge = t.node or t
+                out._version_counter = Version()
+                held = ((result, out._version_counter),)
+            edge = t._node or t
             if left:
-                out.node = new_node(op, (edge, None), (a if keep_a else None, b), held, None, None)
+                out._node = new_node(op, (edge, None), (a if keep_a else None, b), held, None, None)
             else:
-                out.node = new_node(op, (None, edge), (a, b if keep_b else None), held, None, None)
+                out._node = new_node(op, (None, edge), (a, b if keep_b else None), held, None, None)
                 if inverts:
-                    note_borrower(b.version or version_of(b), ref(out.node), 1)
-            out.tracked = True
+                    note_borrower(b._version_counter or version_of(b), ref(out._node), 1)
+            out._tracked = True
         return out
 
     return call
@@ -189,7 +189,7 @@ def _recordings(op: Op) -> dict[Any, Any]:
 def _first_view(op: Op, known: dict[Any, Any], key: Any, a: Any, attrs: dict[str, Any]) -> Any:
     """The view that an op makes of a layout for the first time; the next ones are made as it lies."""
     out = apply(op, a, **attrs)
-    record_view(known, key, a.array, out.array)
+    record_view(known, key, a._array, out._array)
     return out
 
 
@@ -212,8 +212,8 @@ def _compute_with_gaps(compute: Callable[..., Any], rule: str, x: Any, y: Any) -
 
 def _cast_to_common(op: Op, a: Any, b: Any) -> tuple[Any, Any]:
     """A tensor of float32 and one of float64, both of the type in which they meet."""
-    common = dtypes.result_type((a.array, b.array), op.name)
-    return (a, ops.cast(b, dtype=common)) if a.array.dtype == common else (ops.cast(a, dtype=common), b)
+    common = dtypes.result_type((a._array, b._array), op.name)
+    return (a, ops.cast(b, dtype=common)) if a._array.dtype == common else (ops.cast(a, dtype=common), b)
 
 
 def _descend(strides: tuple[int, ...]) -> bool:
@@ -243,7 +243,7 @@ def _unary_path(op: Op, proven: bool = False) -> Callable[..., Any]:
     @wrapper
     def call(a: Any, **attrs: Any) -> Any:
         try:
-            x = a.array
+            x = a._array
         except AttributeError:
             return apply(op, a, **attrs)
         if type(x) is CudaArray:
@@ -280,13 +280,13 @@ def _unary_path(op: Op, proven: bool = False) -> Callable[..., Any]:
             elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and not of_images))):
                 result = to_layout(rule, result, (x,))
         out = new(result)
-        if differentiable and a.tracked and mode.enabled and (check is None or dtypes.has_gradient(result.dtype)):
-            out.version = Version() if keep_y else None
-            held = ((result, out.version),) if keep_y else None
-            out.node = new_node(op, (a.node or a,), (a,) if keep_x else None, held, attrs, ((x.shape, x.dtype),) if meta else None)
-            out.tracked = True
+        if differentiable and a._tracked and mode.enabled and (check is None or dtypes.has_gradient(result.dtype)):
+            out._version_counter = Version() if keep_y else None
+            held = ((result, out._version_counter),) if keep_y else None
+            out._node = new_node(op, (a._node or a,), (a,) if keep_x else None, held, attrs, ((x.shape, x.dtype),) if meta else None)
+            out._tracked = True
             if borrows:
-                note_borrowed(out.node)
+                note_borrowed(out._node)
         if view:
             share(out, a, op, attrs)
         return out
@@ -312,7 +312,7 @@ def _plain_path(op: Op) -> Callable[..., Any]:
     def call(a: Any, b: Any, *rest: Any) -> Any:
         if not isinstance(a, Tensor) or not isinstance(b, Tensor):
             return apply(op, a, b, *rest)
-        x, y = a.array, b.array
+        x, y = a._array, b._array
         dtype = x.dtype
         if type(x) is not ndarray or type(y) is not ndarray or dtype is not y.dtype or dtype.char not in "fd":
             return apply(op, a, b, *rest)
@@ -320,8 +320,8 @@ def _plain_path(op: Op) -> Callable[..., Any]:
         try:
             if c is None:
                 result = plain(x, y)
-            elif isinstance(c, Tensor) and type(c.array) is ndarray and c.array.dtype is dtype and len(rest) < most - 1:
-                result = plain(x, y, c.array)
+            elif isinstance(c, Tensor) and type(c._array) is ndarray and c._array.dtype is dtype and len(rest) < most - 1:
+                result = plain(x, y, c._array)
             else:
                 return apply(op, a, b, *rest)
         except RuntimeWarning:
@@ -329,9 +329,9 @@ def _plain_path(op: Op) -> Callable[..., Any]:
         if result is None:
             return apply(op, a, b, *rest)
         out = new(result)
-        if differentiable and mode.enabled and (a.tracked or b.tracked or (c is not None and c.tracked)):
-            left = (a.node or a) if a.tracked else None
-            right = (b.node or b) if b.tracked else None
+        if differentiable and mode.enabled and (a._tracked or b._tracked or (c is not None and c._tracked)):
+            left = (a._node or a) if a._tracked else None
+            right = (b._node or b) if b._tracked else None
             meta: Any = ((x.shape, dtype), (y.shape, dtype))
             # matmul and linear: written out for two and three inputs, where a loop over them would cost a third of the node.
             if most == 2:
@@ -339,13 +339,13 @@ def _plain_path(op: Op) -> Callable[..., Any]:
                 saved: Any = (a if keep_a else None, b if keep_b else None)
                 edges: Any = (left, right)
             else:
-                last = (c.node or c) if c is not None and c.tracked else None
+                last = (c._node or c) if c is not None and c._tracked else None
                 (keep_a, keep_b, keep_c), _, wanted = op.keep((left is not None, right is not None, last is not None))
                 saved = (a if keep_a else None, b if keep_b else None, c if keep_c else None)
                 edges = (left, right, last)
-                meta = (*meta, None if c is None else (c.array.shape, dtype))
-            out.node = new_node(op, edges, saved, None, {}, meta if wanted else None)
-            out.tracked = True
+                meta = (*meta, None if c is None else (c._array.shape, dtype))
+            out._node = new_node(op, edges, saved, None, {}, meta if wanted else None)
+            out._tracked = True
         return out
 
     return call

@@ -46,7 +46,7 @@ class LevelNode(Node):
         made = tuple([None if x is None else lift(x, self.level) for x in g]) if type(g) is tuple else lift(g, self.level)
         with unrecorded(self.level):
             found = self._of(made, needs)
-        return tuple([None if x is None else x.array for x in found])
+        return tuple([None if x is None else x._array for x in found])
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         with enable_grad():

@@ -24,7 +24,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     arrays: list[Any] = []
     for x in inputs:
         if isinstance(x, Tensor):
-            a = x.array
+            a = x._array
             if type(a) is WrappedArray:  # behind a plain one: the call is the transform's all the same
                 return transform.current.run(op, inputs, attrs)
             if type(a) is not MetaArray:
@@ -55,10 +55,10 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         specs = said if type(said) is tuple else (said,)
         results = tuple([empty_meta(tuple(s.shape), s.dtype, _strides(op, s.shape, arrays, attrs)) for s in specs])
     outs = tuple([dispatcher._new(r) for r in results[: op.public]])
-    tracked = state.enabled and op.rule is not None and any([isinstance(x, Tensor) and x.tracked for x in inputs])
-    if tracked and any([dtypes.has_gradient(y.array.dtype) for y in outs]):
+    tracked = state.enabled and op.rule is not None and any([isinstance(x, Tensor) and x._tracked for x in inputs])
+    if tracked and any([dtypes.has_gradient(y._array.dtype) for y in outs]):
         node = record_node(op, inputs, attrs, outs, results)
-        node.meta = tuple([(x.array.shape, x.array.dtype) if isinstance(x, Tensor) else None for x in inputs])  # what `gradients` gives
+        node.meta = tuple([(x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in inputs])  # what `gradients` gives
     if op.view:
         share(outs[0], inputs[0], op, attrs)
     return outs if op.public > 1 else outs[0]

@@ -45,51 +45,51 @@ def record_node(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tu
             if i >= len(outs):
                 held.append((arrays[i], Version()))
                 continue
-            if outs[i].version is None:
-                outs[i].version = Version()
-            held.append((arrays[i], outs[i].version))
+            if outs[i]._version_counter is None:
+                outs[i]._version_counter = Version()
+            held.append((arrays[i], outs[i]._version_counter))
         node.outputs = tuple(held)
     if state.watch is not None:
         state.watch(node)
     if op.borrows:
         note_borrowed(node)
     if len(outs) == 1:
-        outs[0].node = node
-        outs[0].tracked = True
+        outs[0]._node = node
+        outs[0]._tracked = True
     else:
         for i, out in enumerate(outs):
-            if dtypes.has_gradient(out.array.dtype):
-                out.node = Branch(node, i)
-                out.tracked = True
+            if dtypes.has_gradient(out._array.dtype):
+                out._node = Branch(node, i)
+                out._tracked = True
     return node
 
 
 def _edge(x: Any) -> Any:
-    if isinstance(x, _Tensor) and x.tracked:
-        return x.node if x.node is not None else x
+    if isinstance(x, _Tensor) and x._tracked:
+        return x._node if x._node is not None else x
     return None
 
 
 def _has_complex(inputs: tuple[Any, ...], arrays: tuple[Any, ...]) -> bool:
     """True where complex numbers take part. A view needs no care for them: its rule only moves them."""
-    return any([a.dtype.kind == "c" for a in arrays]) or any([isinstance(x, _Tensor) and x.array.dtype.kind == "c" for x in inputs])
+    return any([a.dtype.kind == "c" for a in arrays]) or any([isinstance(x, _Tensor) and x._array.dtype.kind == "c" for x in inputs])
 
 
 def _meta(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple([(x.array.shape, x.array.dtype) if isinstance(x, _Tensor) else None for x in inputs])
+    return tuple([(x._array.shape, x._array.dtype) if isinstance(x, _Tensor) else None for x in inputs])
 
 
 def share(out: Any, base: Any, op: Op, attrs: dict[str, Any]) -> None:
     """A view has its base's version counter, and the base knows of it, so that an in-place write reaches both graphs."""
-    out.version = base.version or version_of(base)
-    out.record_view_of(base, (op, attrs, ((base.array.shape, base.array.dtype),)), state.enabled)
+    out._version_counter = base._version_counter or version_of(base)
+    out._record_view_of(base, (op, attrs, ((base._array.shape, base._array.dtype),)), state.enabled)
 
 
 def refuse_written(op: Op, inputs: tuple[Any, ...]) -> None:
     """Raise GradError where an op is about to overwrite an input that is in the graph; where it may, nodes that borrowed the input get a copy."""
     targets = [(name, x) for name, x in zip(op.inputs, inputs, strict=False) if name in op.mutates and x is not None]
     for name, x in targets:
-        if x.tracked and state.enabled:
+        if x._tracked and state.enabled:
             raise GradError(f"{op.name}: {name} requires grad and would be overwritten; call it under no_grad()")
     for _, x in targets:
         copy_for_borrowers(x)

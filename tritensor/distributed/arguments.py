@@ -63,12 +63,12 @@ def check_parts(name: str, what: str, given: Sequence[Tensor], group: ProcessGro
 
 def describe_tensors(*tensors: Tensor) -> str:
     """ "float32 (4, 3)": what must be alike on all ranks."""
-    return " ".join([f"{t.dtype.name} {t.array.shape}" for t in tensors])
+    return " ".join([f"{t.dtype.name} {t._array.shape}" for t in tensors])
 
 
 def to_contiguous(t: Tensor) -> Array:
     """The tensor's own memory where it is C-contiguous, else a copy that is."""
-    return t.array if is_contiguous(t.array) else copy_array(t.array)
+    return t._array if is_contiguous(t._array) else copy_array(t._array)
 
 
 def to_writable(t: Tensor) -> Array:
@@ -81,15 +81,15 @@ def to_writable(t: Tensor) -> Array:
 def empty_output(t: Tensor) -> Array:
     """Memory to receive in: the tensor's own, or some to copy from afterwards (see `write_back`)."""
     copy_for_borrowers(t)
-    return t.array if is_contiguous(t.array) else empty_like(t.array)
+    return t._array if is_contiguous(t._array) else empty_like(t._array)
 
 
 def write_back(name: str, t: Tensor, array: Array) -> None:
     """The tensor has been written through `array`, which is its own memory, or is copied there now."""
     # A strided tensor was received in a piece of its own; views of it must see the values.
-    if array is not t.array:
+    if array is not t._array:
         copy_for_borrowers(t)
-        copy_into(t.array, array.reshape(t.array.shape))
+        copy_into(t._array, array.reshape(t._array.shape))
     version_of(t).bump(name)
 
 
@@ -97,13 +97,13 @@ def stack_arrays(tensors: Sequence[Tensor]) -> Array:
     """A new array (n, *shape) of n tensors of one shape."""
     out = empty_stack(tensors)
     for i, t in enumerate(tensors):
-        copy_into(out[i : i + 1].reshape(t.array.shape), t.array)  # a view also of a tensor without dimensions
+        copy_into(out[i : i + 1].reshape(t._array.shape), t._array)  # a view also of a tensor without dimensions
     return out
 
 
 def empty_stack(tensors: Sequence[Tensor]) -> Array:
     """An uninitialised array (n, *shape) for n tensors of one shape."""
-    first = tensors[0].array
+    first = tensors[0]._array
     return empty((len(tensors), *first.shape), first.dtype, device_of(first))
 
 
@@ -111,5 +111,5 @@ def write_all(name: str, tensors: Sequence[Tensor], whole: Array) -> None:
     """Part i of `whole` is the new value of tensor i."""
     for i, t in enumerate(tensors):
         copy_for_borrowers(t)
-        copy_into(t.array, whole[i])
+        copy_into(t._array, whole[i])
         version_of(t).bump(name)

@@ -261,13 +261,13 @@ def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]
 
 
 def _empty_row(like: Tensor, n: int) -> Array:
-    return like.new_empty(n).array
+    return like.new_empty(n)._array
 
 
 def _concatenate(tensors: Sequence[Tensor], sizes: Sequence[int]) -> Array:
     out, start = _empty_row(tensors[0], sum(sizes)), 0
     for t, n in zip(tensors, sizes, strict=True):
-        write_back("all_to_all", Tensor.wrap(out[start : start + n].reshape(t.array.shape)), t.array)
+        write_back("all_to_all", Tensor.wrap(out[start : start + n].reshape(t._array.shape)), t._array)
         start += n
     return out
 

@@ -60,12 +60,12 @@ def _gather_bytes(name: str, obj: Any, world: ProcessGroup, group: Any) -> list[
     data = to_bytes(name, obj)
     lengths = _to_tensor(world, np.zeros(world.size(), np.int64))
     collectives.all_gather_into_tensor(lengths, _to_tensor(world, np.array([data.size])), group)
-    sizes = to_host(lengths.array)
+    sizes = to_host(lengths._array)
     mine = np.zeros(int(sizes.max()), np.uint8)
     mine[: data.size] = data
     whole = _to_tensor(world, np.zeros((world.size(), mine.size), np.uint8))
     collectives.all_gather_into_tensor(whole, _to_tensor(world, mine), group)
-    return [from_bytes(row[:n]) for row, n in zip(to_host(whole.array), sizes, strict=True)]
+    return [from_bytes(row[:n]) for row, n in zip(to_host(whole._array), sizes, strict=True)]
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
@@ -125,12 +125,12 @@ def broadcast_object_list(
     data = [to_bytes("broadcast_object_list", one) for one in object_list] if sends else []
     sizes = _to_tensor(world, np.array([d.size for d in data] if sends else [0] * len(object_list), np.int64))
     collectives.broadcast(sizes, group=group, group_src=root)
-    lengths = to_host(sizes.array)
+    lengths = to_host(sizes._array)
     raw = _to_tensor(world, np.concatenate([*data, np.zeros(0, np.uint8)]) if sends else np.zeros(int(lengths.sum()), np.uint8))
     collectives.broadcast(raw, group=group, group_src=root)
     # The source keeps its own objects, not copies of them, as in PyTorch.
     if not sends:
-        object_list[:] = [from_bytes(part) for part in np.split(to_host(raw.array), np.cumsum(lengths)[:-1])]
+        object_list[:] = [from_bytes(part) for part in np.split(to_host(raw._array), np.cumsum(lengths)[:-1])]
 
 
 def scatter_object_list(
@@ -151,13 +151,13 @@ def scatter_object_list(
     data = [to_bytes(name, one) for one in scatter_object_input_list or ()] if sends else []
     lengths = _to_tensor(world, np.array([d.size for d in data] if sends else [0] * world.size(), np.int64))
     collectives.broadcast(lengths, group=group, group_src=root)
-    sizes = to_host(lengths.array)
+    sizes = to_host(lengths._array)
     # scatter sends parts of one size, so each is filled up to the longest.
     room = int(sizes.max())
     parts = [_to_tensor(world, np.concatenate([d, np.zeros(room - d.size, np.uint8)])) for d in data]
     out = _to_tensor(world, np.zeros(room, np.uint8))
     collectives.scatter(out, parts or None, group=group, group_src=root)
-    scatter_object_output_list[0] = from_bytes(to_host(out.array)[: sizes[world.rank()]])
+    scatter_object_output_list[0] = from_bytes(to_host(out._array)[: sizes[world.rank()]])
 
 
 def send_object_list(
@@ -183,8 +183,8 @@ def recv_object_list(
     _check_list("recv_object_list", object_list, True)
     sizes = _to_tensor(world, np.zeros(len(object_list), np.int64))
     sender = recv(sizes, src, group, group_src=group_src)
-    lengths = to_host(sizes.array)
+    lengths = to_host(sizes._array)
     raw = _to_tensor(world, np.zeros(int(lengths.sum()), np.uint8))
     recv(raw, sender, group)
-    object_list[:] = [from_bytes(part) for part in np.split(to_host(raw.array), np.cumsum(lengths)[:-1])]
+    object_list[:] = [from_bytes(part) for part in np.split(to_host(raw._array), np.cumsum(lengths)[:-1])]
     return sender

@@ -128,19 +128,19 @@ class ProcessGroup:
             )
         found = self.backends[kind]
         for t in tensors:
-            found.check_device(name, t.array)
+            found.check_device(name, t._array)
         return found
 
 
 def _get_device_type(name: str, t: Tensor) -> str:
     # vmap's and grad's tensors are wrappers around values that differ from what a message would send.
-    if type(t.array) is WrappedArray:
+    if type(t._array) is WrappedArray:
         raise ArgumentError(
             f"{name}: called inside of a function transform (vmap, grad, jvp), where there is no memory to send; call it outside"
         )
-    if type(t.array) is MetaArray:
+    if type(t._array) is MetaArray:
         raise no_values(name, "a message has values")
-    return "cuda" if isinstance(t.array, CudaArray) else "cpu"
+    return "cuda" if isinstance(t._array, CudaArray) else "cpu"
 
 
 class GroupMember:

@@ -84,17 +84,17 @@ class Distribution:
             self._require(f"the parameter {name}", value, constraint, "(or validate_args=False to skip the check)")
 
     def _require(self, what: str, value: Tensor, constraint: Any, mend: str) -> None:
-        array = value.array
+        array = value._array
         # numpy asks most constraints without a single op call; only a failure needs tensors, for its message
         if constraint.on_arrays and isinstance(array, np.ndarray) and constraint.check(array).all():
             return
         fine = constraint.check(value)
-        while type(fine.array) is WrappedArray:  # under vmap all examples are asked at once
-            fine = fine.array.value
+        while type(fine._array) is WrappedArray:  # under vmap all examples are asked at once
+            fine = fine._array.value
         if fine.all():
             return
-        while type(value.array) is WrappedArray:
-            value = value.array.value
+        while type(value._array) is WrappedArray:
+            value = value._array.value
         wrong = describe_violation(value, fine)
         raise ArgumentError(
             f"{type(self).__name__}: {what} of shape {tuple(value.shape)} must satisfy {constraint!r}; {wrong}; give other values {mend}"

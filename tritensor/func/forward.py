@@ -24,9 +24,9 @@ def check_tangent(name: str, x: Any, t: Any) -> None:
     for what, y in (("primal", x), ("tangent", t)):
         if not isinstance(y, Tensor):
             raise TypeError(f"{name}: a {what} is {described(y)}; give tensors")
-    if tuple(x.array.shape) != tuple(t.array.shape):
-        raise ShapeError(f"{name}: a primal {tuple(x.array.shape)} with a tangent {tuple(t.array.shape)}; both must have one shape")
-    if x.array.dtype != t.array.dtype:
+    if tuple(x._array.shape) != tuple(t._array.shape):
+        raise ShapeError(f"{name}: a primal {tuple(x._array.shape)} with a tangent {tuple(t._array.shape)}; both must have one shape")
+    if x._array.dtype != t._array.dtype:
         raise DTypeError(f"{name}: a primal of {x.dtype.name} with a tangent of {t.dtype.name}; cast one with .to(...)")
 
 
@@ -70,7 +70,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         for y in map(settle, outputs):
             if not isinstance(y, Tensor):
                 raise TransformError(f"jvp: the function returned {described(y)}; it must return tensors, or nested tuples of them")
-            tangent = y.array.tangent if level_of(y) is level else None  # an output of an outer level does not depend on these primals
+            tangent = y._array.tangent if level_of(y) is level else None  # an output of an outer level does not depend on these primals
             if tangent is None and strict:
                 raise TransformError("jvp: an output does not depend on the primals, and strict is True; leave strict out to get zeros")
             value = _primal(y, level)
@@ -82,14 +82,14 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 
 def _primal(x: Any, level: Level) -> Any:
     x = settle(x)
-    return x.array.value if level_of(x) is level else x
+    return x._array.value if level_of(x) is level else x
 
 
 def _step_behind(leaf: Tensor) -> Tensor:
     """The same memory one step behind a leaf, which itself must not be written."""
-    found = new_tensor(leaf.array)
-    found.version = version_of(leaf)  # one counter: a write to the copy is a write to the leaf's memory
-    found.set_node(step_node(registry["copy"], leaf, {}, ((leaf.array.shape, leaf.array.dtype),), leaf.array))
+    found = new_tensor(leaf._array)
+    found._version_counter = version_of(leaf)  # one counter: a write to the copy is a write to the leaf's memory
+    found._set_node(step_node(registry["copy"], leaf, {}, ((leaf._array.shape, leaf._array.dtype),), leaf._array))
     return found
 
 

@@ -75,15 +75,15 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tensor.dtype.kind not in ("float", "complex"):
         raise GradError(f"make_dual: {tensor.dtype.name} has no derivatives; convert with .float() first")
     tensor = settle(tensor)
-    if level_of(tensor) is here and tensor.array.tangent is not None:
+    if level_of(tensor) is here and tensor._array.tangent is not None:
         raise TransformError(
             "make_dual: the tensor carries a tangent of this level already; take unpack_dual(tensor).primal, or add the two tangents"
         )
     made = dual(tensor, here, settle(tangent), (tensor,))
-    made.version = version_of(tensor)  # a view: writes to one are seen by the other
-    if tensor.tracked and state.enabled:  # the dual is a step behind the tensor, so that its gradient reaches it
-        node = Node(registry["copy"], (engine.edge_of(tensor),), None, None, {}, ((tensor.array.shape, tensor.array.dtype),))
-        made.set_node(node)
+    made._version_counter = version_of(tensor)  # a view: writes to one are seen by the other
+    if tensor._tracked and state.enabled:  # the dual is a step behind the tensor, so that its gradient reaches it
+        node = Node(registry["copy"], (engine.edge_of(tensor),), None, None, {}, ((tensor._array.shape, tensor._array.dtype),))
+        made._set_node(node)
     return made
 
 
@@ -96,7 +96,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     here = _current_level("unpack_dual", level)
     if level_of(tensor) is not here:
         return UnpackedDualTensor(tensor, None)
-    return UnpackedDualTensor(below(tensor, here), tensor.array.tangent)
+    return UnpackedDualTensor(below(tensor, here), tensor._array.tangent)
 
 
 def _current_level(name: str, level: int | None) -> Level:

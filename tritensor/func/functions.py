@@ -74,13 +74,13 @@ def _apply_in_grad(cls: Any, level: Level, args: tuple[Any, ...], kwargs: dict[s
         given = next((a for a, v in zip(args, values, strict=True) if v is y and a is not v), None)
         outs.append(given if given is not None else wrap(y, level) if isinstance(y, Tensor) else y)
     out = tuple(outs) if isinstance(made, tuple) else outs[0]
-    needs = tuple([level_of(x) is level and x.tracked for x in args])
+    needs = tuple([level_of(x) is level and x._tracked for x in args])
     if not state.enabled or True not in needs:
         return out
     ctx = _fill_context(cls, args, out, needs)
     wired = functions._record(cls, ctx, args, tuple(outs))
     for y in wired:
-        node = y.node if isinstance(y, Tensor) else None
+        node = y._node if isinstance(y, Tensor) else None
         node = node.edges[0] if isinstance(node, Branch) else node  # of several outputs each hangs at a branch of the node
         if type(node) is FunctionNode:
             node.__class__ = LayerFunctionNode
@@ -99,7 +99,7 @@ class LayerFunctionNode(FunctionNode):
         # The engine adds bare arrays, which may have lost the level.
         made = tuple([None if x is None else lift(x, level) for x in (g if type(g) is tuple else (g,))])
         with unrecorded(level):
-            return tuple([None if x is None else x.array for x in self._backward(made)])
+            return tuple([None if x is None else x._array for x in self._backward(made)])
 
 
 # -- jvp
@@ -111,7 +111,7 @@ def _is_differentiable(x: Any) -> bool:
 def _apply_in_jvp(cls: Any, level: Level, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """By the Function's own jvp; without one by the gradient's gradient."""
     primals = tuple([_primal(x, level) for x in args])
-    tangents = tuple([x.array.tangent if level_of(x) is level else None for x in args])
+    tangents = tuple([x._array.tangent if level_of(x) is level else None for x in args])
     if _defines(cls, "jvp"):
         made = cls.apply(*primals, **kwargs)
         ctx = _fill_context(cls, primals, made, tuple([t is not None for t in tangents]))
@@ -164,7 +164,7 @@ class _SavedView:
 def _apply_in_vmap(cls: Any, level: Level, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """By the Function's own vmap, or by one that maps its forward and its backward."""
     values = tuple([below(x, level) for x in args])
-    dims = tuple([0 if level_of(x) is level and x.array.batched else None for x in args])
+    dims = tuple([0 if level_of(x) is level and x._array.batched else None for x in args])
     if all(d is None for d in dims):  # nothing differs between the examples: one call serves all
         made = cls.apply(*values, **kwargs)
         return tree_map(lambda y: wrap(y, level) if isinstance(y, Tensor) else y, made)
@@ -188,7 +188,7 @@ def _apply_in_vmap(cls: Any, level: Level, args: tuple[Any, ...], kwargs: dict[s
         if not isinstance(y, Tensor):
             outs.append(y)
         else:
-            outs.append(wrap(y, level) if d is None else wrap(to_front(y, d % len(y.array.shape)), level, batched=True))
+            outs.append(wrap(y, level) if d is None else wrap(to_front(y, d % len(y._array.shape)), level, batched=True))
     return tree_unflatten(outs, spec)
 
 
@@ -205,13 +205,13 @@ def _make_mapped_function(cls: Any, level: Level, dims: tuple[int | None, ...]) 
             outs = tree_map(lambda y: wrap(y, inner, batched=True) if isinstance(y, Tensor) else y, output)
             held = _fill_context(cls, seen, outs, ctx.needs_input_grad)
             # an input or output that was saved is the very one of the batch, so that it finds its place in the graph
-            ctx._held, ctx._shapes = held, [x.array.shape if isinstance(x, Tensor) else None for x in seen]
+            ctx._held, ctx._shapes = held, [x._array.shape if isinstance(x, Tensor) else None for x in seen]
             kept, ctx._dims = _split_saved(held.to_save, inner)
             ctx.save_for_backward(*kept)
             kept, ctx._forward_dims = _split_saved(held.saved_for_forward or held.to_save, inner)
             ctx.save_for_forward(*kept)
             ctx.set_materialize_grads(held.materialize_grads)
-            ctx.mark_non_differentiable(*[t.array.value for t in held.non_differentiable])
+            ctx.mark_non_differentiable(*[t._array.value for t in held.non_differentiable])
 
     def backward(ctx: Any, *grads: Any) -> Any:
         needs = ctx.needs_input_grad
@@ -246,8 +246,8 @@ def _split_saved(saved: tuple[Any, ...], level: Level) -> tuple[list[Any], tuple
     """What one example saved as what all saved, and which of it has the examples as its first dimension."""
     mine = [level_of(t) is level for t in saved]
     return (
-        [t.array.value if m else t for t, m in zip(saved, mine, strict=True)],
-        tuple([0 if m and t.array.batched else None for t, m in zip(saved, mine, strict=True)]),
+        [t._array.value if m else t for t, m in zip(saved, mine, strict=True)],
+        tuple([0 if m and t._array.batched else None for t, m in zip(saved, mine, strict=True)]),
     )
 
 
@@ -262,9 +262,9 @@ def _map_with_none(one: Callable[..., list[Any]], args: tuple[Any, ...], in_dims
             g = settle(g)
             if isinstance(g, Tensor):
                 mine = level_of(g) is level
-                value = g.array.value if mine else g
+                value = g._array.value if mine else g
                 # The same for all: the others expect a row for each.
-                g = value if mine and g.array.batched else ops.expand(value, shape=(size, *value.array.shape))
+                g = value if mine and g._array.batched else ops.expand(value, shape=(size, *value._array.shape))
             found.append(g)
     return found
 

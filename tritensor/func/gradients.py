@@ -30,13 +30,13 @@ def watch(x: Tensor, level: Level) -> Tensor:
     x = settle(x)
     if not level.outermost:
         leaf = wrap(x, level)  # a graph of its own: the outer derivative must not see these nodes
-    elif x.tracked and level.recording:
+    elif x._tracked and level.recording:
         edge = engine.edge_of(x)
-        leaf = nodes.make_output(x.array, Node(registry["copy"], (edge,), None, None, {}, ((x.array.shape, x.array.dtype),)))
+        leaf = nodes.make_output(x._array, Node(registry["copy"], (edge,), None, None, {}, ((x._array.shape, x._array.dtype),)))
     else:
-        leaf = new_tensor(x.array)  # nobody differentiates further out: an ordinary leaf will do
-    leaf.version = version_of(x)
-    leaf.tracked = True
+        leaf = new_tensor(x._array)  # nobody differentiates further out: an ordinary leaf will do
+    leaf._version_counter = version_of(x)
+    leaf._tracked = True
     return leaf
 
 
@@ -47,14 +47,14 @@ def release_output(x: Any, level: Level, keep: bool) -> Any:
         return x
     if not level.outermost:
         return below(x, level)
-    return x if keep or not x.tracked else x.detach()  # the graph of a derivative ends with it
+    return x if keep or not x._tracked else x.detach()  # the graph of a derivative ends with it
 
 
 def gradients(
     outputs: Sequence[Tensor], leaves: Sequence[Tensor], seeds: Sequence[Tensor | None], level: Level, retain: bool, create: bool
 ) -> list[Tensor]:
     """The gradients by the leaves; zeros where an output does not depend on one."""
-    pairs = [(y, s) for y, s in zip(outputs, seeds, strict=True) if y.tracked]
+    pairs = [(y, s) for y, s in zip(outputs, seeds, strict=True) if y._tracked]
     found: Sequence[Any] = [None] * len(leaves)
     if pairs:
         found = engine.grad(
@@ -66,11 +66,11 @@ def gradients(
 def leads_elsewhere(outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> bool:
     """True where the outputs depend on tensors of an outer graph: then their gradients may be differentiated again."""
     own = {id(x) for x in leaves}  # by id: tensors compare by their elements
-    for n in engine.collect_nodes([engine.edge_of(y) for y in outputs if y.tracked]):
+    for n in engine.collect_nodes([engine.edge_of(y) for y in outputs if y._tracked]):
         for e in n.edges:
-            if e is not None and not isinstance(e, Node) and id(e) not in own and e.tracked:
+            if e is not None and not isinstance(e, Node) and id(e) not in own and e._tracked:
                 return True
-    return any(x.node is not None for x in leaves)
+    return any(x._node is not None for x in leaves)
 
 
 def choose_places(name: str, args: tuple[Any, ...], argnums: Any) -> tuple[int, ...]:
@@ -161,9 +161,9 @@ def _grad_and_value(
         y = settle(out)
         if not isinstance(y, Tensor):
             raise TransformError(f"{name}: the function returned {_describe_result(out)}; it must return a tensor")
-        if y.array.shape:
+        if y._array.shape:
             raise TransformError(
-                f"{name}: the function returned a tensor of shape {tuple(y.array.shape)}, which is no scalar; reduce it (.sum(), .mean()), or "
+                f"{name}: the function returned a tensor of shape {tuple(y._array.shape)}, which is no scalar; reduce it (.sum(), .mean()), or "
                 "use vjp or jacrev"
             )
         y_here = level.outermost or level_of(y) is level  # an output that does not depend on the leaves has zeros for gradients
@@ -241,9 +241,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         for s, y in zip(seeds, outputs, strict=True):
             if not isinstance(s, Tensor):
                 raise TransformError(f"vjp: a cotangent is {described(s)}; give a tensor")
-            if tuple(s.array.shape) != tuple(y.array.shape):
+            if tuple(s._array.shape) != tuple(y._array.shape):
                 raise ShapeError(
-                    f"vjp: a cotangent {tuple(s.array.shape)} for an output of shape {tuple(y.array.shape)}; both must be the same"
+                    f"vjp: a cotangent {tuple(s._array.shape)} for an output of shape {tuple(y._array.shape)}; both must be the same"
                 )
         # A graph of the gradient only for who is there to use it.
         create = state.enabled and (elsewhere or any(in_graph(s) for s in seeds)) if create_graph is None else create_graph

@@ -31,7 +31,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     level = highest(inputs)
     if level is None:
         return apply(op, *inputs, **attrs)
-    op.shape(*[x.array if isinstance(x, Tensor) else x for x in inputs], **attrs)  # which refuses in the words of what the function sees
+    op.shape(*[x._array if isinstance(x, Tensor) else x for x in inputs], **attrs)  # which refuses in the words of what the function sees
     if op.mutates:
         return _assign(op, inputs, attrs)
     outs = _KINDS[level.kind](op, level, inputs, attrs)
@@ -51,7 +51,7 @@ def _run_in_grad(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str,
 def _run_in_vmap(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
     """Inside vmap: the op's rule for batches."""
     values = tuple([below(x, level) for x in inputs])
-    flags = tuple([level_of(x) is level and x.array.batched for x in inputs])
+    flags = tuple([level_of(x) is level and x._array.batched for x in inputs])
     if True not in flags:  # no input differs between the examples: the op runs once
         out = apply(op, *values, **attrs)
         return tuple([wrap(y, level) for y in (out if op.public > 1 else (out,))])
@@ -62,7 +62,7 @@ def _run_in_vmap(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str,
 def _run_in_jvp(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
     """Inside jvp: the op of the primals, and its derivative along the tangents."""
     primals = tuple([below(x, level) for x in inputs])
-    tangents = tuple([x.array.tangent if level_of(x) is level else None for x in inputs])
+    tangents = tuple([x._array.tangent if level_of(x) is level else None for x in inputs])
     out = apply(op, *primals, **attrs)
     outs = out if op.public > 1 else (out,)
     moved = push(op, primals, tangents, attrs, outs) if any(t is not None for t in tangents) else (None,) * len(outs)
@@ -76,9 +76,9 @@ _KINDS: dict[str, Callable[..., tuple[Tensor, ...]]] = {GRAD: _run_in_grad, VMAP
 
 def _edge(x: Any, level: Level) -> Any:
     """Where the gradient of an input goes: only what is of the op's own level, or where the level is open, is in its graph."""
-    if not isinstance(x, Tensor) or not x.tracked or not (level.open or level_of(x) is level):
+    if not isinstance(x, Tensor) or not x._tracked or not (level.open or level_of(x) is level):
         return None
-    return x.node if x.node is not None else x
+    return x._node if x._node is not None else x
 
 
 def record(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...]) -> None:
@@ -103,15 +103,15 @@ def _assign(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     x, v, *indices = inputs
     since = next_sequence()  # nodes younger than this one keep a copy of the old contents
     value = ops.index_put(x, v, *indices, accumulate=False, **attrs)
-    if type(value.array) is WrappedArray:
+    if type(value._array) is WrappedArray:
         adopt(x, value, "setitem")
-    write(x.array, value, "setitem", since)
+    write(x._array, value, "setitem", since)
     written(op, (x,))
 
 
 def write(target: WrappedArray, given: Tensor, name: str, since: int | None = None, beside: tuple[Tensor, ...] = ()) -> None:
     """Write values over what a wrapped tensor shows, at every level below; see `overwrite`."""
-    level, under, source = target.level, target.value, given.array
+    level, under, source = target.level, target.value, given._array
     mine = type(source) is WrappedArray and source.level is level
     value = source.value if mine else given
     beside = (given, *beside)
@@ -119,7 +119,7 @@ def write(target: WrappedArray, given: Tensor, name: str, since: int | None = No
         if mine and source.batched and not target.batched:
             raise _make_room_error("in place")
         if target.batched and not (mine and source.batched):
-            value = ops.expand(value, shape=under.array.shape)  # one value for all examples
+            value = ops.expand(value, shape=under._array.shape)  # one value for all examples
         overwrite(under, value, name, since, beside)
         return
     if level.kind == JVP:
@@ -142,17 +142,17 @@ def _make_room_error(name: str) -> TransformError:
 def adopt(x: Tensor, value: Tensor, name: str) -> None:
     """Let x, which is about to be written with a value of a higher level, stand at that level, with the tensor that it is a view of and all
     other views. Raises TransformError where the level is vmap's, which would need memory for every example."""
-    wanted: Level = value.array.level
+    wanted: Level = value._array.level
     have = level_of(settle(x))
-    if type(x.array) is WrappedArray and not x.array.level.alive:
-        x.array = settle(x).array  # the transform is over, and its wrapper would stand in the way
+    if type(x._array) is WrappedArray and not x._array.level.alive:
+        x._array = settle(x)._array  # the transform is over, and its wrapper would stand in the way
     chain = [level for level in _list_levels(value) if have is None or level.number > have.number]
     for level in chain:
-        if level.kind == VMAP and (level is not wanted or value.array.batched or _is_batched(value, level)):
+        if level.kind == VMAP and (level is not wanted or value._array.batched or _is_batched(value, level)):
             raise _make_room_error(name)
         _lift(x, level)
-    if wanted.kind == JVP and level_of(x) is wanted and value.array.tangent is not None:
-        _give_tangents(x, value.array.tangent)
+    if wanted.kind == JVP and level_of(x) is wanted and value._array.tangent is not None:
+        _give_tangents(x, value._array.tangent)
 
 
 def _list_levels(x: Tensor) -> list[Level]:
@@ -161,7 +161,7 @@ def _list_levels(x: Tensor) -> list[Level]:
     level = level_of(x)
     while level is not None:
         found.insert(0, level)  # from the lowest: levels are put over one another in this order
-        x = x.array.value
+        x = x._array.value
         level = level_of(x)
     return [level for level in found if level.alive]
 
@@ -169,54 +169,58 @@ def _list_levels(x: Tensor) -> list[Level]:
 def _is_batched(x: Tensor, level: Level) -> bool:
     while level_of(x) is not None:
         if level_of(x) is level:
-            return bool(x.array.batched)
-        x = x.array.value
+            return bool(x._array.batched)
+        x = x._array.value
     return False
 
 
 def _lift(x: Tensor, level: Level) -> None:
     """Put a level over x, over the tensor that it is a view of, and over all live views of that."""
-    root = x if x.path is None else x.path[0]
-    under = new_tensor(root.array)
-    under.version, under.node, under.tracked = root.version, root.node, root.tracked  # what lay there keeps its place in its own graph
+    root = x if x._view_path is None else x._view_path[0]
+    under = new_tensor(root._array)
+    under._version_counter, under._node, under._tracked = (
+        root._version_counter,
+        root._node,
+        root._tracked,
+    )  # what lay there keeps its place in its own graph
     for view in (x, *find_views(root)):
         if view is not root:
-            view.array = WrappedArray(level, take_path(view.path[1:], under))  # type: ignore[index]
-            view.node, view.tracked = None, False  # found anew at the level, where the base has no node yet
-    root.array = WrappedArray(level, under)
-    root.set_node(None)
+            view._array = WrappedArray(level, take_path(view._view_path[1:], under))  # type: ignore[index]
+            view._node, view._tracked = None, False  # found anew at the level, where the base has no node yet
+    root._array = WrappedArray(level, under)
+    root._set_node(None)
 
 
 def _give_tangents(x: Tensor, tangent: Tensor) -> None:
     """Let a tensor of jvp that is about to be written with a tangent have one with room for it, with the tensor that it is a view of and all views."""
-    root = x if x.path is None else x.path[0]
-    if type(root.array) is not WrappedArray or root.array.level is not x.array.level:
+    root = x if x._view_path is None else x._view_path[0]
+    if type(root._array) is not WrappedArray or root._array.level is not x._array.level:
         root = x
-    old = root.array.tangent
-    whole = lay_like(zeros_like(root.array.value), root.array.value) if old is None else old
+    old = root._array.tangent
+    whole = lay_like(zeros_like(root._array.value), root._array.value) if old is None else old
     missing = [
         level for level in _list_levels(tangent) if level.kind == VMAP and _is_batched(tangent, level) and not _is_batched(whole, level)
     ]
-    if not missing and x.array.tangent is not None:
+    if not missing and x._array.tangent is not None:
         return
     if missing:  # a tangent that differs between examples needs room for each
-        whole = lay_like(like(zeros_like(root.array.value), tangent), root.array.value)
+        whole = lay_like(like(zeros_like(root._array.value), tangent), root._array.value)
         if old is not None:
             whole.copy_(old)  # type: ignore[attr-defined]
     for view in (x, *find_views(root)):
-        if view is not root and type(view.array) is WrappedArray:
-            view.array.tangent = take_path(view.path[1:], whole)  # type: ignore[index]
-    root.array.tangent = whole
+        if view is not root and type(view._array) is WrappedArray:
+            view._array.tangent = take_path(view._view_path[1:], whole)  # type: ignore[index]
+    root._array.tangent = whole
 
 
 def like(made: Tensor, x: Tensor) -> Tensor:
     """A new tensor beside x, which has room for an element of each example as x has, so that it can be written in place."""
-    if type(made.array) is WrappedArray:
+    if type(made._array) is WrappedArray:
         return made
     batches = [level for level in _list_levels(x) if level.kind == VMAP and _is_batched(x, level)]
     if not batches:
         return made
-    found: Any = ops.copy(ops.expand(made, shape=(*[level.size for level in batches], *made.array.shape)))
+    found: Any = ops.copy(ops.expand(made, shape=(*[level.size for level in batches], *made._array.shape)))
     for level in batches:
         found = wrap(found, level, batched=True)
     return found  # type: ignore[no-any-return]
@@ -245,7 +249,7 @@ def spread(x: Tensor, around: Level | None = None) -> Tensor:
     levels = [level for level in drawing if (around is None or level.number < around.number) and not _is_batched(x, level)]
     if not levels:
         return x
-    ones: Tensor = ops.full(shape=tuple([level.size for level in levels]), value=1, dtype=x.array.dtype, device=x.device)
+    ones: Tensor = ops.full(shape=tuple([level.size for level in levels]), value=1, dtype=x._array.dtype, device=x.device)
     for level in levels:
         ones = wrap(ones, level, batched=True)
     found: Tensor = ops.mul(x, ones)
@@ -259,7 +263,7 @@ def _draw_each(op: Op, attrs: dict[str, Any], different: list[Level]) -> Tensor:
         count *= level.size
     step = -(-int(attrs["n"]) // 2) or 1  # randperm takes a block of the stream for each two numbers
     rows = [_run_unwrapped(op, {**attrs, "offset": attrs["offset"] + i * step}) for i in range(count)]
-    return ops.reshape(ops.stack(*rows, dim=0), shape=(*[level.size for level in different], *rows[0].array.shape))
+    return ops.reshape(ops.stack(*rows, dim=0), shape=(*[level.size for level in different], *rows[0]._array.shape))
 
 
 def _run_unwrapped(op: Op, attrs: dict[str, Any]) -> Tensor:
@@ -274,7 +278,7 @@ def _run_unwrapped(op: Op, attrs: dict[str, Any]) -> Tensor:
 # -- the rest
 def add(a: Any, b: Any) -> Any:
     """The sum of two gradients of which one is wrapped."""
-    return ops.add(new_tensor(a), new_tensor(b)).array  # by ops: the interpreter finds the level of either
+    return ops.add(new_tensor(a), new_tensor(b))._array  # by ops: the interpreter finds the level of either
 
 
 def detached(array: WrappedArray) -> WrappedArray:

@@ -17,15 +17,15 @@ from tritensor.tensor.core import Tensor
 
 def _units(x: Tensor, first: int, count: int, total: int) -> Tensor:
     """(total, *shape): the unit vectors of x's elements, which stand from `first` on among `total`; zeros elsewhere."""
-    eye = ops.eye(rows=total, columns=total, dtype=x.array.dtype, device=x.device)
+    eye = ops.eye(rows=total, columns=total, dtype=x._array.dtype, device=x.device)
     part = ops.index_view(eye, index=(slice(None), slice(first, first + count)))
-    made: Tensor = ops.reshape(ops.copy(part), shape=(total, *x.array.shape))  # a column slice has gaps, which no reshape allows
+    made: Tensor = ops.reshape(ops.copy(part), shape=(total, *x._array.shape))  # a column slice has gaps, which no reshape allows
     return made
 
 
 def basis(leaves: list[Tensor]) -> list[Tensor]:
     """For each leaf its part of all unit vectors."""
-    counts = [x.array.size for x in leaves]
+    counts = [x._array.size for x in leaves]
     total, first, found = sum(counts), 0, []
     for x, n in zip(leaves, counts, strict=True):
         found.append(_units(x, first, n, total))
@@ -63,10 +63,10 @@ def _split(rows: Tensor, leaves: list[Tensor], dim: int) -> list[Tensor]:
     """A dimension of all elements as each leaf's own dimensions, a part for each leaf."""
     found, first = [], 0
     for x in leaves:
-        n = x.array.size
+        n = x._array.size
         part = ops.index_view(rows, index=(*(slice(None),) * dim, slice(first, first + n)))
-        shape = part.array.shape
-        found.append(ops.reshape(ops.copy(part), shape=(*shape[:dim], *x.array.shape, *shape[dim + 1 :])))
+        shape = part._array.shape
+        found.append(ops.reshape(ops.copy(part), shape=(*shape[:dim], *x._array.shape, *shape[dim + 1 :])))
         first += n
     return found
 
@@ -156,7 +156,7 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
         columns, aux = made if has_aux else (made, None)  # (*shape of the output, all elements of the arguments)
         jacobians = []
         for c in columns:
-            one_output = tree_unflatten(_split(c, leaves, len(c.array.shape) - 1), spec)
+            one_output = tree_unflatten(_split(c, leaves, len(c._array.shape) - 1), spec)
             jacobians.append(one_output if isinstance(argnums, tuple) else one_output[0])
         found = tree_unflatten(jacobians, held[0])
         if not has_aux:

@@ -100,16 +100,16 @@ def _flatten_arguments(in_dims: Dims, args: tuple[Any, ...]) -> tuple[list[Any],
 
 
 def _place_of(x: Tensor, d: int) -> int:
-    n = len(x.array.shape)
+    n = len(x._array.shape)
     if not -n <= d < n:
         raise ArgumentError(
-            f"vmap: in_dim {d} of vmap: a tensor of shape {tuple(x.array.shape)} has no such dimension; give one from {-n} to {n - 1}"
+            f"vmap: in_dim {d} of vmap: a tensor of shape {tuple(x._array.shape)} has no such dimension; give one from {-n} to {n - 1}"
         )
     return d % n
 
 
 def _find_size(leaves: list[Any], dims: list[int | None]) -> int:
-    sizes = [int(x.array.shape[d]) for x, d in zip(leaves, dims, strict=True) if d is not None]
+    sizes = [int(x._array.shape[d]) for x, d in zip(leaves, dims, strict=True) if d is not None]
     if any(n != sizes[0] for n in sizes):
         raise ArgumentError(f"vmap: the mapped dimensions have sizes {sizes}; all tensors must hold as many examples")
     return sizes[0]
@@ -137,16 +137,16 @@ def _outputs(out: Any, out_dims: Dims, level: Level) -> Any:
         if not isinstance(y, Tensor):
             raise ArgumentError(f"vmap: the function returned {described(y)}; it must return tensors, or containers of them")
         mine = level_of(y) is level
-        value: Any = y.array.value if mine else y
+        value: Any = y._array.value if mine else y
         if d is None:
-            if mine and y.array.batched:
+            if mine and y._array.batched:
                 raise ArgumentError("vmap: out_dims is None for an output that differs between the examples; give a dimension")
             found.append(value)
             continue
-        if not (mine and y.array.batched):
+        if not (mine and y._array.batched):
             # An output that is the same for all is repeated, as in PyTorch.
-            value = ops.expand(value, shape=(level.size, *value.array.shape))
-        n = len(value.array.shape)
+            value = ops.expand(value, shape=(level.size, *value._array.shape))
+        n = len(value._array.shape)
         if not -n <= d < n:
             raise IndexError(f"vmap: out_dim {d} for an output that becomes {n}-dimensional; give one from {-n} to {n - 1}")
         at = d % n
@@ -172,7 +172,7 @@ def _call_in_chunks(
     along: Sequence[Any] = [out_dims[0]] if single else broadcast_to_and_flatten(out_dims, spec, is_leaf=lambda x: x is None) or []
     joined = []
     for parts, d in zip(zip(*pieces, strict=True), along, strict=True):
-        joined.append(parts[0] if d is None else ops.cat(*parts, dim=d % len(parts[0].array.shape)))
+        joined.append(parts[0] if d is None else ops.cat(*parts, dim=d % len(parts[0]._array.shape)))
     return tree_unflatten(joined, spec)
 
 
@@ -197,7 +197,7 @@ def for_each(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     with _draw_one_by_one(level, given) as begin:
         for k in range(level.size):
             one = [
-                ops.index_view(x.array.value, index=(k,)) if level_of(x) is level and x.array.batched else below(x, level) for x in given
+                ops.index_view(x._array.value, index=(k,)) if level_of(x) is level and x._array.batched else below(x, level) for x in given
             ]
             a, named = tree_unflatten(one, spec)
             begin()
@@ -210,7 +210,7 @@ def for_each(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     columns = zip(*[tree_flatten(y)[0] for y in outs], strict=True)
     stacked = []
     for column in columns:
-        if len({y.array.shape for y in column}) > 1:  # results of several shapes make no batch
+        if len({y._array.shape for y in column}) > 1:  # results of several shapes make no batch
             raise error
         stacked.append(wrap(ops.stack(*column, dim=0), level, batched=True))
     return tree_unflatten(stacked, tree_flatten(outs[0])[1])

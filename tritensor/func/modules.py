@@ -89,8 +89,8 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"debug_unwrap: tensor is {described(tensor)}; give a tensor")
     x = settle(tensor)
-    while type(x.array) is WrappedArray:
-        x = x.array.value
+    while type(x._array) is WrappedArray:
+        x = x._array.value
         if not recurse:
             break
     found: Tensor = x

@@ -34,7 +34,7 @@ def rearrange(tensor: Tensor | Sequence[Tensor], pattern: str, **axes_lengths: i
     if len(sides) != 2:
         raise ArgumentError(f"rearrange: {pattern!r} has no arrow, or several; write 'before -> after'")
     before, after = (_groups(pattern, side) for side in sides)
-    sizes = _sizes(pattern, before, tuple(x.array.shape), axes_lengths)
+    sizes = _sizes(pattern, before, tuple(x._array.shape), axes_lengths)
     names = [n for group in before for n in group]
     wanted = [n for group in after for n in group if n != "1"]
     if sorted(n for n in names if n != "1") != sorted(wanted):

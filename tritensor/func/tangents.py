@@ -68,7 +68,7 @@ def push(
     op: Op, primals: tuple[Any, ...], tangents: tuple[Tensor | None, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...]
 ) -> tuple[Tensor | None, ...]:
     """The tangents of an op's outputs; None stands for zeros."""
-    if op.rule is None or not any(dtypes.has_gradient(y.array.dtype) for y in outs):  # integers and comparisons do not move
+    if op.rule is None or not any(dtypes.has_gradient(y._array.dtype) for y in outs):  # integers and comparisons do not move
         return (None,) * len(outs)
     if op.name in LINEAR:
         return (apply(op, *tangents, **attrs),)
@@ -79,7 +79,7 @@ def push(
     if op.name in BILINEAR:
         return (_push_bilinear(op, primals, tangents, attrs),)
     # A conjugate is no product with a number: the elementwise way would be wrong.
-    complexes = any([x.array.dtype.kind == "c" for x in (*primals, *outs) if isinstance(x, Tensor)])
+    complexes = any([x._array.dtype.kind == "c" for x in (*primals, *outs) if isinstance(x, Tensor)])
     if op.broadcasts and op.public == 1 and not complexes:
         return (_push_elementwise(op, primals, tangents, attrs, outs[0]),)
     return _push_twice(op, primals, tangents, attrs, outs, complexes)
@@ -87,7 +87,7 @@ def push(
 
 def zeros_like(x: Tensor) -> Tensor:
     """Zeros of a tensor's shape, type and device."""
-    made: Tensor = ops.full(shape=tuple(x.array.shape), value=0, dtype=x.array.dtype, device=x.device)
+    made: Tensor = ops.full(shape=tuple(x._array.shape), value=0, dtype=x._array.dtype, device=x.device)
     return made
 
 
@@ -136,13 +136,13 @@ def _push_elementwise(
     op: Op, primals: tuple[Any, ...], tangents: tuple[Tensor | None, ...], attrs: dict[str, Any], out: Tensor
 ) -> Tensor | None:
     """The derivative of each element is a number: the gradient's formula with the tangent in place of g."""
-    shape, total = tuple(out.array.shape), None
+    shape, total = tuple(out._array.shape), None
     for i, t in enumerate(tangents):
         if t is None:
             continue
-        if t.array.dtype != out.array.dtype:
-            t = ops.cast(t, dtype=out.array.dtype)  # of operands that were promoted
-        if t.array.shape != shape:
+        if t._array.dtype != out._array.dtype:
+            t = ops.cast(t, dtype=out._array.dtype)  # of operands that were promoted
+        if t._array.shape != shape:
             t = ops.expand(t, shape=shape)
         needs = tuple([k == i for k in range(len(primals))])  # one at a time: each has its own tangent in place of g
         part = _probe(op, primals, attrs, (out,), needs, False).gradients(t, needs)[i]
@@ -171,25 +171,25 @@ def _push_twice_at(
     needs = tuple([t is not None for t in tangents])
     given: list[Tensor | None] = []
     for y in outs:
-        if not dtypes.has_gradient(y.array.dtype):
+        if not dtypes.has_gradient(y._array.dtype):
             given.append(None)
             continue
         # Ones: a gradient of zero wins over whatever it is multiplied by, and would hide that.
-        plain: Tensor = ops.full(shape=tuple(y.array.shape), value=1, dtype=y.array.dtype, device=y.device)
+        plain: Tensor = ops.full(shape=tuple(y._array.shape), value=1, dtype=y._array.dtype, device=y.device)
         g = plain if level is None else new_tensor(WrappedArray(level, plain))
-        g.tracked = True
+        g._tracked = True
         given.append(g)
     with enable_grad():
         found = _probe(op, primals, attrs, outs, needs, complexes).gradients(tuple(given) if op.public > 1 else given[0], needs)
         pairs = []
         for f, t, x in zip(found, tangents, primals, strict=False):
-            if f is None or t is None or not f.tracked:  # not a function of g: the op does not move along this input
+            if f is None or t is None or not f._tracked:  # not a function of g: the op does not move along this input
                 continue
-            pairs.append((engine.sum_to(f, tuple(x.array.shape)) if f.array.shape != x.array.shape else f, t))
+            pairs.append((engine.sum_to(f, tuple(x._array.shape)) if f._array.shape != x._array.shape else f, t))
     if not pairs:
         return (None,) * len(outs)
     targets = [g for g in given if g is not None]
     moved = iter(engine.grad([f for f, _ in pairs], targets, [t for _, t in pairs], create_graph=create, allow_unused=True))
     for g in targets:  # a rule that is linear without being written so leaves them in the graph, where they are nobody's input
-        g.tracked = False
+        g._tracked = False
     return tuple([None if g is None else next(moved) for g in given])

@@ -19,14 +19,14 @@ from tritensor.tensor.core import Tensor, new_tensor
 
 def settle(x: Any) -> Any:
     """A tensor without the layers of transforms that are over."""
-    while isinstance(x, Tensor) and type(x.array) is WrappedArray and not x.array.level.alive:
-        x = x.array.value
+    while isinstance(x, Tensor) and type(x._array) is WrappedArray and not x._array.level.alive:
+        x = x._array.value
     return x
 
 
 def level_of(x: Any) -> Level | None:
     """The transform that a tensor is wrapped by, None for a plain one."""
-    return x.array.level if isinstance(x, Tensor) and type(x.array) is WrappedArray else None
+    return x._array.level if isinstance(x, Tensor) and type(x._array) is WrappedArray else None
 
 
 def highest(inputs: Sequence[Any]) -> Level | None:
@@ -41,7 +41,7 @@ def highest(inputs: Sequence[Any]) -> Level | None:
 
 def below(x: Any, level: Level) -> Any:
     """What lies under a tensor at a level; x itself where it is not of that level."""
-    return x.array.value if level_of(x) is level else x
+    return x._array.value if level_of(x) is level else x
 
 
 def wrap(value: Tensor, level: Level, batched: bool = False) -> Tensor:
@@ -51,7 +51,7 @@ def wrap(value: Tensor, level: Level, batched: bool = False) -> Tensor:
 
 def to_front(x: Tensor, dim: int) -> Tensor:
     """A view with a dimension brought to the front."""
-    n = len(x.array.shape)
+    n = len(x._array.shape)
     return x if dim == 0 else ops.permute(x, dims=(dim, *[d for d in range(n) if d != dim]))  # type: ignore[no-any-return]
 
 
@@ -59,7 +59,7 @@ def dual(value: Tensor, level: Level, tangent: Tensor | None, apart: Iterable[Te
     """A tensor of jvp's level: a value and its tangent, which gets memory of its own where it shares some with one of `apart`."""
     if tangent is not None:
         laid = lay_like(tangent, value)
-        if laid is tangent and any([x is not None and same_memory(x.array, tangent.array) for x in apart]):
+        if laid is tangent and any([x is not None and same_memory(x._array, tangent._array) for x in apart]):
             laid = copy_in_order(tangent, _order(value))  # a write to one would move the other
         tangent = laid
     return new_tensor(WrappedArray(level, value, False, tangent))
@@ -70,7 +70,7 @@ def lay_like(t: Tensor, x: Tensor) -> Tensor:
 
     A tangent, which is viewed and written wherever its primal is, would else refuse a view, or have it on a copy.
     """
-    shape, have, want = tuple(x.array.shape), t.stride(), x.stride()
+    shape, have, want = tuple(x._array.shape), t.stride(), x.stride()
     if have == want or 0 in shape or all([a == b or n == 1 for a, b, n in zip(have, want, shape, strict=True)]):
         return t
     return t if is_ordered(shape, have, _order(x)) else copy_in_order(t, _order(x))
@@ -78,19 +78,19 @@ def lay_like(t: Tensor, x: Tensor) -> Tensor:
 
 def _order(x: Tensor) -> tuple[int, ...]:
     """x's dimensions from the outermost in memory to the innermost."""
-    return memory_order(tuple(x.array.shape), tuple([abs(s) for s in x.stride()]))
+    return memory_order(tuple(x._array.shape), tuple([abs(s) for s in x.stride()]))
 
 
 def in_graph(x: Any) -> bool:
     """True where a derivative of any level, or of none, watches a tensor."""
     while isinstance(x, Tensor):
-        if x.tracked:
+        if x._tracked:
             return True
-        if type(x.array) is not WrappedArray:
+        if type(x._array) is not WrappedArray:
             return False
-        if in_graph(x.array.tangent):
+        if in_graph(x._array.tangent):
             return True
-        x = x.array.value
+        x = x._array.value
     return False
 
 
@@ -117,9 +117,9 @@ def node_of(
     kept_in, kept_out, _ = op.keep(tuple([e is not None for e in edges]))
     last = len(kept_in) - 1  # ops of many inputs say for the last what holds for all the rest
     saved = tuple([x if kept_in[min(i, last)] else None for i, x in enumerate(inputs)])
-    meta = tuple([(x.array.shape, x.array.dtype) if isinstance(x, Tensor) else None for x in inputs])
+    meta = tuple([(x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in inputs])
     if kind is None:
-        complexes = not op.view and any([x.array.dtype.kind == "c" for x in (*inputs, *outs) if isinstance(x, Tensor)])
+        complexes = not op.view and any([x._array.dtype.kind == "c" for x in (*inputs, *outs) if isinstance(x, Tensor)])
         kind = ComplexLevelNode if complexes else LevelNode  # views move complex numbers, and compute none
     node = kind(op, edges, saved, None, attrs, meta)
     held: list[Any] = []
@@ -127,9 +127,9 @@ def node_of(
         if not k or i >= len(outs):  # no rule names what only kernels use
             held.append(None)
             continue
-        if outs[i].version is None:
-            outs[i].version = Version()
-        held.append((outs[i].array, outs[i].version))
+        if outs[i]._version_counter is None:
+            outs[i]._version_counter = Version()
+        held.append((outs[i]._array, outs[i]._version_counter))
     node.outputs = tuple(held)
     return node
 
@@ -137,9 +137,9 @@ def node_of(
 def hang(outs: tuple[Tensor, ...], node: Node, public: int) -> None:
     """Hang outputs at their node."""
     if public == 1:
-        if dtypes.has_gradient(outs[0].array.dtype):
-            outs[0].node, outs[0].tracked = node, True
+        if dtypes.has_gradient(outs[0]._array.dtype):
+            outs[0]._node, outs[0]._tracked = node, True
         return
     for i, out in enumerate(outs):
-        if dtypes.has_gradient(out.array.dtype):
-            out.node, out.tracked = Branch(node, i), True
+        if dtypes.has_gradient(out._array.dtype):
+            out._node, out._tracked = Branch(node, i), True

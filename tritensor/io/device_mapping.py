@@ -99,7 +99,7 @@ class StorageMapper:
 
     def tensor(self, t: Tensor, location: str) -> Tensor:
         """A tensor on its device: of a file that has tensors and no storages."""
-        values = np.ascontiguousarray(t.array)
+        values = np.ascontiguousarray(t._array)
         memory = self.bytes(values.reshape(-1).view(np.uint8), location)
         return new_tensor(memory.view(values.dtype).reshape(values.shape))
 

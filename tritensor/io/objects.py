@@ -42,7 +42,7 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, obj: Any) -> Any:
         """The name under which a plain tensor goes into the file itself; None leaves an object to the pickle."""
-        if type(obj) is not Tensor or obj.tracked or obj.__dict__ or dtypes.of(obj.array.dtype).name not in _STORABLE:
+        if type(obj) is not Tensor or obj._tracked or obj.__dict__ or dtypes.of(obj._array.dtype).name not in _STORABLE:
             return None
         name, _ = self._held.setdefault(id(obj), (str(len(self._held)), obj))
         self.tensors[name] = obj
@@ -53,10 +53,10 @@ class _Pickler(pickle.Pickler):
         # a class with a pickle of its own keeps it
         if not isinstance(obj, Tensor) or type(obj).__reduce_ex__ is not Tensor.__reduce_ex__:
             return NotImplemented
-        if dtypes.of(obj.array.dtype).name not in _STORABLE:
+        if dtypes.of(obj._array.dtype).name not in _STORABLE:
             return NotImplemented
-        values = Tensor.wrap(obj.array)
-        return _made, (type(obj), values, obj.tracked, obj.__dict__)
+        values = Tensor.wrap(obj._array)
+        return _made, (type(obj), values, obj._tracked, obj.__dict__)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -82,8 +82,8 @@ class _CarefulUnpickler(_Unpickler):
 
 # The name stands in files: a rename would make them unreadable.
 def _made(cls: Any, values: Tensor, tracked: bool, attributes: dict[str, Any]) -> Any:
-    t = new_instance(cls, values.array)
-    t.tracked = tracked
+    t = new_instance(cls, values._array)
+    t._tracked = tracked
     t.__dict__.update(attributes)
     return t
 

@@ -91,7 +91,7 @@ def write(file: BinaryIO, tensors: Mapping[str, Tensor], metadata: Mapping[str, 
     file.write(len(text).to_bytes(8, "little"))
     file.write(text)
     for name in order:  # one at a time: a model on a GPU needs room for its largest tensor on the host, not for all
-        file.write(np.require(to_host(tensors[name].array), requirements="C").reshape(-1).view(np.uint8).data)
+        file.write(np.require(to_host(tensors[name]._array), requirements="C").reshape(-1).view(np.uint8).data)
 
 
 def _check_entry(name: Any, t: Any) -> None:

@@ -36,7 +36,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 
     Raises GradError for a tensor that an op computed and that requires grad, DeviceError for one on a GPU.
     """
-    array = tensor.array
+    array = tensor._array
     kind = type(tensor).__name__
     # A graph lives in one process: its nodes hold functions and other tensors.
     if not tensor.is_leaf:
@@ -57,10 +57,10 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         return Tensor.__reduce_ex__(tensor, 4)
     del array  # so that `shared` sees whether the tensor alone holds it
     segment = move_to_shared_memory(tensor)
-    array = tensor.array
+    array = tensor._array
     offset = array.ctypes.data - segment.address if segment is not None else 0
     plan = (dtype_of(array.dtype).name, array.shape, array.strides, offset)
-    return rebuild_tensor, (type(tensor), segment, plan, tensor.tracked, getattr(tensor, "__dict__", None) or {})
+    return rebuild_tensor, (type(tensor), segment, plan, tensor._tracked, getattr(tensor, "__dict__", None) or {})
 
 
 def rebuild_tensor(cls: type[Tensor], segment: Segment | None, *rest: Any) -> Tensor:
@@ -73,7 +73,7 @@ def make_tensor_on(cls: type[Tensor], buffer: Any, plan: tuple[Any, ...], requir
     dtype, shape, strides, offset = plan
     kind = as_dtype(dtype).numpy
     tensor = new_instance(cls, np.empty(shape, kind) if buffer is None else np.ndarray(shape, kind, buffer, offset, strides))
-    tensor.tracked = requires_grad
+    tensor._tracked = requires_grad
     if attributes:
         tensor.__dict__.update(attributes)
     return tensor

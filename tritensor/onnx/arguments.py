@@ -222,7 +222,7 @@ def _size_name(size: Any, name: str, axis: Any) -> str | None:
 # -- samples of other sizes
 def resize_sample(x: Tensor, axes: Axes, sizes: Mapping[str, int]) -> Tensor:
     """A sample with other sizes along its dynamic axes: the same elements, repeated or cut."""
-    values = to_host(x.array)
+    values = to_host(x._array)
     for axis, name in axes.items():
         n = sizes[name]
         if n != values.shape[axis]:

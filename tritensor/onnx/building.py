@@ -94,7 +94,7 @@ class Builder:
             return self.graph.const(x.values, name=x.name)
         assert isinstance(x, Result)
         assert x.tensor is not None
-        return self.graph.const(np.asarray(to_host(x.tensor.array)))
+        return self.graph.const(np.asarray(to_host(x.tensor._array)))
 
     # -- calls
     def run(self) -> Builder:

@@ -260,7 +260,7 @@ def _verify(program: ONNXProgram, found: list[Trace], given: list[list[Tensor]])
     """Compare with what the traced runs gave, within what float32 allows."""
     for run, tensors in zip(found, given, strict=True):
         values = [v for v, y in zip(run.values, run.outputs, strict=True) if isinstance(y, Item)]
-        got = program.evaluate([to_host(x.array) for x in tensors])
+        got = program.evaluate([to_host(x._array) for x in tensors])
         for name, a, b in zip(program.output_names, got, values, strict=True):
             # 16 bits keep three digits, and sums in another order lose some
             tolerance = 1e-4 if b.dtype.itemsize >= 4 else 2e-2

@@ -226,7 +226,7 @@ class ONNXProgram:
         tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, Tensor)]
         if len(tensors) != len(self.inputs):
             raise ArgumentError(f"onnx: {len(tensors)} tensors for the inputs {', '.join(self.input_names)}; give one for each")
-        return tuple([new_tensor(y) for y in self.evaluate([to_host(x.array) for x in tensors])])
+        return tuple([new_tensor(y) for y in self.evaluate([to_host(x._array) for x in tensors])])
 
     call_reference = __call__
 
@@ -235,7 +235,7 @@ class ONNXProgram:
 
         Raises ArgumentError for one of another shape or type, before any is replaced.
         """
-        found = {name: np.array(to_host(t.array)) for name, t in state_dict.items() if name in self.initializers}
+        found = {name: np.array(to_host(t._array)) for name, t in state_dict.items() if name in self.initializers}
         for name, values in found.items():
             old = self.initializers[name]
             if values.shape != old.shape or values.dtype != old.dtype:

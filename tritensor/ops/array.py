@@ -91,7 +91,7 @@ def reinterpreted(x: Array, dtype: np.dtype) -> tuple[tuple[int, ...], tuple[int
     """Shape and element strides of x's bytes read as another type; see `reinterpreted_layout`, which raises ShapeError where that cannot be."""
     inner: Any = x
     while type(inner) is WrappedArray:
-        inner = inner.value.array
+        inner = inner.value._array
     address = inner.pointer if isinstance(inner, StridedArray) else inner.ctypes.data
     return reinterpreted_layout(tuple(x.shape), element_strides(x), address, x.dtype, dtype)
 
@@ -210,7 +210,7 @@ def to_host(x: Array) -> np.ndarray:
 def all_values(x: Array) -> np.ndarray:
     """The values for a check: inside a transform those of the tensor below, under vmap of all examples together. Waits for the device."""
     while type(x) is WrappedArray:
-        x = x.value.array
+        x = x.value._array
     return to_host(x)
 
 
@@ -229,9 +229,9 @@ def same_memory(a: Array, b: Array) -> bool:
     """True where two arrays can touch a common element (by their spans; never wrongly False)."""
     # inside a transform: what lies below is what is written
     while type(a) is WrappedArray:
-        a = a.value.array
+        a = a.value._array
     while type(b) is WrappedArray:
-        b = b.value.array
+        b = b.value._array
     if isinstance(a, StridedArray) or isinstance(b, StridedArray):
         return isinstance(a, StridedArray) and isinstance(b, StridedArray) and a.storage is b.storage
     return bool(np.may_share_memory(a, b))

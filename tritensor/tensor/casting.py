@@ -38,7 +38,7 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
 
     The op of that name refuses complex numbers for real ones, so that no function drops a part by mistake.
     """
-    have = x.array.dtype
+    have = x._array.dtype
     if have == dtype:
         return x
     if not drops_imaginary(have, dtype):
@@ -46,27 +46,27 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
     warn_imaginary_dropped()
     # A view of the real parts: the gradient of the dropped ones is 0, as in PyTorch.
     part = ops.real(x)
-    return ops.copy(part, memory_format=preserve_format) if part.array.dtype == dtype else ops.cast(part, dtype=dtype)
+    return ops.copy(part, memory_format=preserve_format) if part._array.dtype == dtype else ops.cast(part, dtype=dtype)
 
 
 def to_accumulator(x: Tensor) -> Tensor:
     """16-bit floats as float32, for what is computed in several steps: a sum of squares leaves float16 long before its root does."""
-    kept = dtypes.accumulator(x.array.dtype)
-    return ops.cast(x, dtype=kept) if dtypes.is_float(x.array.dtype) and kept != x.array.dtype else x
+    kept = dtypes.accumulator(x._array.dtype)
+    return ops.cast(x, dtype=kept) if dtypes.is_float(x._array.dtype) and kept != x._array.dtype else x
 
 
 def to_dtype(y: Tensor, dtype: np.dtype) -> Tensor:
     """y in a type, itself where it has it. Complex numbers are refused for real ones, unlike `cast`."""
-    return y if y.array.dtype == dtype else ops.cast(y, dtype=dtype)
+    return y if y._array.dtype == dtype else ops.cast(y, dtype=dtype)
 
 
 def compute_in_float32(function: Callable[..., Tensor], x: Tensor, *others: Any) -> Tensor:
     """A function of several steps; where its result is a 16-bit float they are taken in float32, and rounded once."""
     operands = (x, *others)
     # The common case, decided without promotion: a tensor with dimensions outranks numbers and 0-d tensors.
-    if x.array.shape and x.array.dtype.itemsize > 2:  # so is the result, then
+    if x._array.shape and x._array.dtype.itemsize > 2:  # so is the result, then
         return function(*operands)
-    kind = dtypes.result_type([x.array if isinstance(x, Tensor) else x for x in operands])
+    kind = dtypes.result_type([x._array if isinstance(x, Tensor) else x for x in operands])
     if not dtypes.is_float(kind) or kind.itemsize > 2:
         return function(*operands)
     return to_dtype(function(*[to_accumulator(x) if isinstance(x, Tensor) else x for x in operands]), kind)

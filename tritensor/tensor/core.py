@@ -45,22 +45,23 @@ class Tensor(HostValues, Methods):
     """An n-dimensional array on a device, differentiable.
 
     `Tensor(4, 3)` is uninitialised float32 of that shape, `Tensor([1, 2])` holds those values as float32; prefer
-    `tensor(data)`, `empty(shape)`. Attributes for library code: `array` (numpy.ndarray, CudaArray or MetaArray), `node` (where
-    it hangs in the graph; None for a leaf), `tracked` (requires_grad without its checks), `version`, `extra`, `path` (of
-    a view the tensor that it is a view of, then the steps from there; else None).
+    `tensor(data)`, `empty(shape)`. Slots for library code, with an underscore so that a subclass and a
+    program's own attributes may have any name: `_array` (numpy.ndarray, CudaArray or MetaArray), `_node` (where it hangs in the graph; None for a leaf),
+    `_tracked` (requires_grad without its checks), `_version_counter`, `_extra`, `_view_path` (of a view the tensor that it is a view of, then the steps
+    from there; else None).
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_grad", "array", "extra", "node", "path", "tracked", "version")
+    __slots__ = ("__dict__", "__weakref__", "_array", "_extra", "_grad", "_node", "_tracked", "_version_counter", "_view_path")
     __array_priority__ = 1000
-    heading = ""  # what a subclass prints before the values
+    _heading = ""  # what a subclass prints before the values
 
-    array: Array
-    node: Node | None
-    tracked: bool
+    _array: Array
+    _node: Node | None
+    _tracked: bool
     _grad: Tensor | None
-    version: Version | None
-    extra: Extra | None
-    path: tuple[Any, ...] | None
+    _version_counter: Version | None
+    _extra: Extra | None
+    _view_path: tuple[Any, ...] | None
 
     # No __init__: a subclass's __new__ may return what as_subclass gives, and its __init__ take arguments of its own.
     def __new__(cls, *data: Any, device: Any = None) -> Tensor:
@@ -70,7 +71,7 @@ class Tensor(HostValues, Methods):
             # A Size is a shape even though it is a sequence of numbers: Tensor(x.shape) is uninitialised.
             if isinstance(given, Size):
                 return new_instance(cls, empty(tuple(given), dtypes.default_float().numpy, as_device(device)))
-            values = given.array if isinstance(given, Tensor) else None
+            values = given._array if isinstance(given, Tensor) else None
             return new_instance(
                 cls, values if values is not None else from_host(np.array(given, dtypes.default_float().numpy), as_device(device))
             )
@@ -88,61 +89,61 @@ class Tensor(HostValues, Methods):
     @property
     def shape(self) -> Size:
         """The size of each dimension, a tuple."""
-        return new_size(Size, self.array.shape)
+        return new_size(Size, self._array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
         if dim is None:
-            return new_size(Size, self.array.shape)
+            return new_size(Size, self._array.shape)
         if not -self.ndim <= dim < self.ndim:
-            raise IndexError(f"size: dim {dim} is out of range for shape {self.array.shape}")
-        return self.array.shape[dim]
+            raise IndexError(f"size: dim {dim} is out of range for shape {self._array.shape}")
+        return self._array.shape[dim]
 
     @property
     def ndim(self) -> int:
         """How many dimensions there are."""
-        return len(self.array.shape)
+        return len(self._array.shape)
 
     def dim(self) -> int:
         """How many dimensions there are."""
-        return len(self.array.shape)
+        return len(self._array.shape)
 
     ndimension = dim
 
     def numel(self) -> int:
         """How many elements there are."""
-        return self.array.size
+        return self._array.size
 
     nelement = numel
 
     @property
     def dtype(self) -> DType:
         """The type of the elements, such as `tritensor.float32`."""
-        return dtypes.of(self.array.dtype)
+        return dtypes.of(self._array.dtype)
 
     @property
     def device(self) -> device:
         """Where the elements lie: `cpu`, or `cuda:0`."""
-        return device_of(self.array)
+        return device_of(self._array)
 
     @property
     def is_cuda(self) -> bool:
         """Whether the elements lie on a GPU, or on the emulated one."""
-        return isinstance(self.array, CudaArray) or (type(self.array) is WrappedArray and self.array.device.type == "cuda")
+        return isinstance(self._array, CudaArray) or (type(self._array) is WrappedArray and self._array.device.type == "cuda")
 
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        return self.array.dtype.itemsize
+        return self._array.dtype.itemsize
 
     def element_size(self) -> int:
         """Bytes of one element."""
-        return self.array.dtype.itemsize
+        return self._array.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
-        return self.array.nbytes
+        return self._array.nbytes
 
     def is_floating_point(self) -> bool:
         """Whether the elements are floating point numbers."""
@@ -153,28 +154,28 @@ class Tensor(HostValues, Methods):
 
     def stride(self, dim: int | None = None) -> Any:
         """Strides in elements, or one of them."""
-        array = self.array
+        array = self._array
         strides = contiguous_strides(array.shape) if 0 in array.shape else element_strides(array)  # numpy says 0 of what has no elements
         return strides if dim is None else strides[sized_dim("stride", dim, len(strides))]
 
     def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie without gaps in C order, or in another memory format's order."""
         if memory_format is contiguous_format:
-            return is_contiguous(self.array)
+            return is_contiguous(self._array)
         wanted = as_format("is_contiguous", memory_format, contiguous_format)
-        return wanted.order is not None and is_in_format(self.array.shape, element_strides(self.array), wanted)
+        return wanted.order is not None and is_in_format(self._array.shape, element_strides(self._array), wanted)
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        return self.array.data_ptr() if isinstance(self.array, StridedArray) else self.array.ctypes.data
+        return self._array.data_ptr() if isinstance(self._array, StridedArray) else self._array.ctypes.data
 
     def __len__(self) -> int:
-        if not self.array.shape:
+        if not self._array.shape:
             raise TypeError("len: a 0-d tensor has no length; use .item() for its value")
-        return self.array.shape[0]
+        return self._array.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        if not self.array.shape:
+        if not self._array.shape:
             raise TypeError("iter: iteration over a 0-d tensor; use .item() for its value")
         # unbind marks its views as parts of one call, so that a write to one of them is refused as in PyTorch.
         return iter(self.unbind(0))
@@ -185,7 +186,7 @@ class Tensor(HostValues, Methods):
     @property
     def requires_grad(self) -> bool:
         """Whether operations on it are recorded for `backward`. Of a leaf it may be set."""
-        return self.tracked
+        return self._tracked
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -193,19 +194,19 @@ class Tensor(HostValues, Methods):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask (or stop asking) for gradients of a leaf; returns self."""
-        severed = type(self.node) is Severed
-        if self.node is not None and not severed and not requires_grad:
+        severed = type(self._node) is Severed
+        if self._node is not None and not severed and not requires_grad:
             raise GradError("requires_grad: only a leaf can stop requiring grad; use detach() for a tensor that an op computed")
         if requires_grad and self.dtype.kind not in ("float", "complex"):
             raise GradError(f"requires_grad: {self.dtype.name} has no gradient; convert with .float() first")
         if severed:
             if requires_grad:
-                self.node = None  # a leaf of its own from now on
+                self._node = None  # a leaf of its own from now on
             return self  # else it has no say: a view requires grad where its base does
-        self.tracked = bool(requires_grad)
-        if self.extra is not None and self.extra.views is not None:
+        self._tracked = bool(requires_grad)
+        if self._extra is not None and self._extra.views is not None:
             # Views taken outside the graph have no node; they require grad where their base does.
-            self.extra.views.follow(self.tracked)
+            self._extra.views.follow(self._tracked)
         return self
 
     @property
@@ -221,7 +222,7 @@ class Tensor(HostValues, Methods):
             if value is self:
                 raise GradError("grad: a tensor cannot be its own gradient; assign a clone() of it, or None")
             # Compared as arrays: building Size and DType objects would cost more than the check.
-            a, b = value.array, self.array
+            a, b = value._array, self._array
             if a.shape != b.shape or a.dtype != b.dtype or type(a) is not type(b) or value.device != self.device:
                 raise GradError(
                     f"grad: {value.dtype.name} {tuple(a.shape)} on {value.device} for a tensor of {self.dtype.name} {tuple(b.shape)} "
@@ -237,21 +238,21 @@ class Tensor(HostValues, Methods):
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made it: its gradient comes to `grad`."""
-        return self.node is None or type(self.node) is Severed
+        return self._node is None or type(self._node) is Severed
 
     @property
     def grad_fn(self) -> Any:
         """The node of the graph that made it, whose name is that of the operation; None for a leaf."""
-        return nodes.next_function(self.node)[0]
+        return nodes.next_function(self._node)[0]
 
     @property
     def output_nr(self) -> int:
         """Which output of `grad_fn` it is."""
-        return nodes.next_function(self.node)[1]
+        return nodes.next_function(self._node)[1]
 
     @property
     def _version(self) -> int:
-        return 0 if self.version is None else self.version.value
+        return 0 if self._version_counter is None else self._version_counter.value
 
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
         """Add the gradient of this tensor to `.grad` of the leaves it was computed from.
@@ -278,10 +279,10 @@ class Tensor(HostValues, Methods):
 
     def detach(self) -> Tensor:
         """The same memory outside the graph; in-place writes are seen, and counted, on both sides."""
-        array = self.array
+        array = self._array
         t = new_tensor(array if type(array) is not WrappedArray else transform.current.detached(array))
         # One counter for both: a write through the detached tensor must invalidate what the graph has saved.
-        t.version = version_of(self)
+        t._version_counter = version_of(self)
         return t
 
     def detach_(self) -> Tensor:
@@ -289,19 +290,19 @@ class Tensor(HostValues, Methods):
 
         Raises GradError for a view, which would come back with the next write to its base.
         """
-        if self.path is not None:
+        if self._view_path is not None:
             raise GradError("detach_: a view stays in the graph of its base; use detach()")
-        if self.extra is not None and self.extra.views is not None:
-            self.extra.views.part()
+        if self._extra is not None and self._extra.views is not None:
+            self._extra.views.part()
         # What nodes have saved of this tensor's memory is copied or given up before the tensor leaves the graph.
         copy_for_borrowers(self)
-        self.set_node(None)
+        self._set_node(None)
         return self
 
     @property
     def data(self) -> Tensor:
         """The same memory outside the graph and without a tangent, writes not counted: autograd does not notice them."""
-        array = self.array
+        array = self._array
         if type(array) is not WrappedArray:
             return new_tensor(array)
         # Only the tangent and the graph are dropped: the batch dimension belongs to the value.
@@ -313,22 +314,22 @@ class Tensor(HostValues, Methods):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"data: {type(value).__name__} is not a tensor; wrap it with tensor(...)")
-        if self.tracked and value.dtype.kind not in ("float", "float8", "complex"):
+        if self._tracked and value.dtype.kind not in ("float", "float8", "complex"):
             raise GradError(
                 f"data: {value.dtype.name} for a tensor that requires grad, which must be float or complex; requires_grad_(False) first"
             )
-        if type(value.array) is not type(self.array) and MetaArray in (type(value.array), type(self.array)):
+        if type(value._array) is not type(self._array) and MetaArray in (type(value._array), type(self._array)):
             raise MetaError(
                 f"data: the tensor is on {self.device}, its new data on {value.device}; who holds it would see values come or go, so make a new tensor "
                 "of it, or use module.to_empty and load_state_dict(..., assign=True)"
             )
-        self.array = value.array
+        self._array = value._array
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
         """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient."""
-        if not self.tracked:
+        if not self._tracked:
             raise GradError("register_hook: the tensor does not require grad, so no gradient will come; set its requires_grad=True first")
-        owner = self.node if self.node is not None else ensure_extra(self)
+        owner = self._node if self._node is not None else ensure_extra(self)
         return Handle(hooks_of(owner).tensor, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
@@ -336,7 +337,7 @@ class Tensor(HostValues, Methods):
 
         Nothing is recorded there, unless create_graph=True: an optimizer's step can be taken and `.grad` be freed parameter by parameter.
         """
-        if not self.is_leaf or not self.tracked:
+        if not self.is_leaf or not self._tracked:
             raise GradError("register_post_accumulate_grad_hook: only a leaf that requires grad accumulates; use register_hook on others")
         extra = ensure_extra(self)
         if extra.post_hooks is None:
@@ -351,40 +352,40 @@ class Tensor(HostValues, Methods):
 
     def retain_grad(self) -> None:
         """Keep `.grad` of a tensor that is not a leaf: what is left of its gradient after all hooks. In-place writes do not end it."""
-        if not self.tracked:
+        if not self._tracked:
             raise GradError("retain_grad: the tensor does not require grad, so no gradient will come; set its requires_grad=True first")
         if self.is_leaf or ensure_extra(self).retains:
             return
         ensure_extra(self).retains = True
-        keep_grad(self.node, self)
+        keep_grad(self._node, self)
 
-    def set_node(self, node: Node | None) -> None:
+    def _set_node(self, node: Node | None) -> None:
         """Give this tensor another place in the graph: retain_grad goes there with it, the hooks stay with what it was."""
         # retain_grad belongs to the tensor, not to the node that made it before.
-        if self.extra is not None and self.extra.retains:
-            forget_grad(self.node, self)
+        if self._extra is not None and self._extra.retains:
+            forget_grad(self._node, self)
             if node is not None:
                 keep_grad(node, self)
-        self.node = node
-        self.tracked = node is not None
+        self._node = node
+        self._tracked = node is not None
 
     @property
     def retains_grad(self) -> bool:
         """Whether `retain_grad` was called, so that a tensor that is no leaf keeps its gradient."""
-        return self.extra is not None and self.extra.retains
+        return self._extra is not None and self._extra.retains
 
-    def record_view_of(self, base: Tensor, step: Step, recording: bool) -> None:
+    def _record_view_of(self, base: Tensor, step: Step, recording: bool) -> None:
         """Note the way from the base, so that in-place writes reach both graphs (dispatch calls this)."""
-        above = base.path
-        self.path = (base, step) if above is None else (*above, step)
+        above = base._view_path
+        self._view_path = (base, step) if above is None else (*above, step)
         # A view of a view that must not be written must not be written either.
-        origin = base.extra.origin if above is not None and base.extra is not None else ""
+        origin = base._extra.origin if above is not None and base._extra is not None else ""
         if origin or not recording:
             ensure_extra(self).origin = origin or "no_grad"
         # Under no_grad the view has no node, and still requires grad as PyTorch's does: Severed says so.
-        if not recording and base.tracked and dtypes.has_gradient(self.array.dtype):
-            self.node, self.tracked = Severed(), True
-        fresh = _live_views(self.path[0]).fresh
+        if not recording and base._tracked and dtypes.has_gradient(self._array.dtype):
+            self._node, self._tracked = Severed(), True
+        fresh = _live_views(self._view_path[0]).fresh
         fresh[id(self)] = weakref.ref(self)
         if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling
             for key in [key for key, r in tuple(fresh.items()) if r() is None]:
@@ -392,23 +393,23 @@ class Tensor(HostValues, Methods):
 
     @property
     def _base(self) -> Tensor | None:
-        return None if self.path is None else self.path[0]
+        return None if self._view_path is None else self._view_path[0]
 
 
 def new_tensor(array: Array) -> Tensor:
     """A leaf on an array: the bare constructor that dispatch calls for every result."""
     t = _object_new(Tensor)
-    t.array = array
-    t.node = t._grad = t.version = t.extra = t.path = None
-    t.tracked = False
+    t._array = array
+    t._node = t._grad = t._version_counter = t._extra = t._view_path = None
+    t._tracked = False
     return t
 
 
 def new_output(array: Array, node: Node) -> Tensor:
     """A tensor that hangs at a node."""
     t = new_tensor(array)
-    t.node = node
-    t.tracked = True
+    t._node = node
+    t._tracked = True
     return t
 
 
@@ -420,11 +421,11 @@ nodes.make_output = new_output  # type: ignore[assignment]
 
 def ensure_extra(t: Tensor) -> Extra:
     """The tensor's Extra, made at its first use."""
-    if t.extra is None:
+    if t._extra is None:
         with _extra_lock:  # two threads that hook one leaf at once
-            if t.extra is None:
-                t.extra = Extra()
-    return t.extra
+            if t._extra is None:
+                t._extra = Extra()
+    return t._extra
 
 
 _extra_lock = locks.lock()
@@ -432,8 +433,8 @@ _extra_lock = locks.lock()
 
 def _live_views(root: Tensor) -> LiveViews:
     """The record of a base's views, made at the first; two threads that view it first at once share one."""
-    if root.extra is not None and root.extra.views is not None:
-        return root.extra.views
+    if root._extra is not None and root._extra.views is not None:
+        return root._extra.views
     extra = ensure_extra(root)
     with _extra_lock:
         # Checked again inside the lock: another thread may have made it meanwhile.

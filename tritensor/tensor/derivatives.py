@@ -25,7 +25,7 @@ class _Constant(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.name, ctx.by = inputs[:2]
-        ctx.likes = [(tuple(x.array.shape), x.array.dtype, x.device) for x in inputs[3:]]
+        ctx.likes = [(tuple(x._array.shape), x._array.dtype, x.device) for x in inputs[3:]]
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
@@ -74,6 +74,6 @@ def refuse_derivative(name: str, y: Tensor, *xs: Any, by: str = "") -> Tensor:
     # Nothing else contributes a gradient: the one node that raises is enough.
     if not is_followed(y):
         return _apply_function(_NoDerivative, name, by, y, xs)
-    nothing = ops.full(shape=(), value=-0.0, dtype=y.array.dtype, device=y.device)  # which changes no number, -0.0 neither
+    nothing = ops.full(shape=(), value=-0.0, dtype=y._array.dtype, device=y.device)  # which changes no number, -0.0 neither
     barrier = _apply_function(_NoDerivative, name, by, nothing, xs)
     return y if barrier is nothing else ops.add(y, barrier)  # a sum, so that the others can be had alone

@@ -26,9 +26,9 @@ _T = TypeVar("_T", bound="HostValues")
 def new_instance(cls: type[_T], array: Any) -> _T:
     """A leaf on an array, of a class of tensors, whose own __new__ and __init__ are not called."""
     t: Any = object.__new__(cls)
-    t.array = array
-    t.node = t._grad = t.version = t.extra = t.path = None
-    t.tracked = False
+    t._array = array
+    t._node = t._grad = t._version_counter = t._extra = t._view_path = None
+    t._tracked = False
     return t  # type: ignore[no-any-return]
 
 
@@ -38,11 +38,11 @@ class HostValues:
     __slots__ = ()
 
     if TYPE_CHECKING:  # what Tensor brings
-        array: Array
-        node: Any
-        tracked: bool
+        _array: Array
+        _node: Any
+        _tracked: bool
         grad: Any
-        heading: str
+        _heading: str
 
         @property
         def is_leaf(self) -> bool: ...
@@ -55,33 +55,33 @@ class HostValues:
 
     def item(self) -> Any:
         """The value of a tensor of one element as a Python number; waits for the device."""
-        if self.array.size != 1:
-            raise ShapeError(f"item: shape {self.array.shape} holds {self.array.size} values, not one; use .tolist()")
-        if type(self.array) is MetaArray:
+        if self._array.size != 1:
+            raise ShapeError(f"item: shape {self._array.shape} holds {self._array.size} values, not one; use .tolist()")
+        if type(self._array) is MetaArray:
             raise no_values("item")
-        return to_host(self.array).item() if self.dtype.kind != "float8" else float(to_host(self.array).astype(np.float32).item())
+        return to_host(self._array).item() if self.dtype.kind != "float8" else float(to_host(self._array).astype(np.float32).item())
 
     def tolist(self) -> Any:
         """Nested Python lists (a number for a 0-d tensor)."""
-        if type(self.array) is MetaArray:
+        if type(self._array) is MetaArray:
             raise no_values("tolist")
-        return to_host(self.array).tolist()
+        return to_host(self._array).tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The numpy array on the same memory. Raises for a tensor on a GPU, and for one in a graph where gradients are recorded, unless `force`."""
-        if type(self.array) is MetaArray:
+        if type(self._array) is MetaArray:
             raise no_values("numpy")
         if force:
-            return to_host(self.array)
-        if self.tracked and state.enabled:
+            return to_host(self._array)
+        if self._tracked and state.enabled:
             # Under no_grad numpy's writes change nothing that is recorded, so it is allowed there.
             raise GradError("numpy: the tensor requires grad, and numpy's writes would not be seen; use .detach().numpy()")
-        if isinstance(self.array, CudaArray):
+        if isinstance(self._array, CudaArray):
             raise DeviceError(f"numpy: the tensor is on {self.device}; use .cpu().numpy()")
-        return to_host(self.array)
+        return to_host(self._array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if isinstance(self.array, CudaArray):
+        if isinstance(self._array, CudaArray):
             raise DeviceError(f"numpy: the tensor is on {self.device}; use .cpu() first")
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
@@ -105,14 +105,14 @@ class HostValues:
             return self.to(device)  # type: ignore[attr-defined]
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return dlpack.device_id(self.array)
+        return dlpack.device_id(self._array)
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
         """A DLPack capsule, memory shared unless copy=True or another device (`dl_device`, the CPU's) asks for a copy.
 
         Raises BufferError for a tensor that requires grad, one on an emulated device, and for a device that cannot be had.
         """
-        if self.tracked:
+        if self._tracked:
             raise BufferError("dlpack: the tensor requires grad; export .detach(), or call it on that")
         given: Any = self
         if dl_device is not None and tuple(int(i) for i in dl_device) != self.__dlpack_device__():
@@ -122,12 +122,12 @@ class HostValues:
             given, stream = given.cpu(), None
         elif copy:
             given = given.clone()
-        return dlpack.export_array(given.array, stream, max_version is not None and max_version[0] >= 1, given is not self)
+        return dlpack.export_array(given._array, stream, max_version is not None and max_version[0] >= 1, given is not self)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Version 3 of Numba's protocol, for tensors on a GPU. Raises AttributeError for others, and for types that it has no name for."""
-        array = self.array
+        array = self._array
         if isinstance(array, CudaArray) and emulated():
             raise AttributeError(
                 "__cuda_array_interface__: device cuda is emulated here, and its memory is no GPU's; use DLPack, or .cpu().numpy()"
@@ -136,7 +136,7 @@ class HostValues:
             raise AttributeError(f"__cuda_array_interface__: the tensor is on {self.device}, not in a GPU's memory; move it with .cuda()")
         if self.dtype.name == "bfloat16" or self.dtype.kind == "float8":
             raise AttributeError(f"__cuda_array_interface__: there is no name for {self.dtype.name} in it; use DLPack")
-        if self.tracked:
+        if self._tracked:
             raise GradError("__cuda_array_interface__: the tensor requires grad; use .detach()")
         # The protocol asks for None where the array is C-contiguous.
         strides = None if array.is_contiguous() else tuple(s * array.itemsize for s in array.strides)
@@ -146,8 +146,8 @@ class HostValues:
         return {"shape": tuple(array.shape), "typestr": array.dtype.str, "data": data, "version": 3, "strides": strides, "stream": stream}
 
     def __bool__(self) -> bool:
-        if self.array.size != 1:
-            raise ShapeError(f"bool: the truth of a tensor of shape {self.array.shape} is ambiguous; use .any() or .all()")
+        if self._array.size != 1:
+            raise ShapeError(f"bool: the truth of a tensor of shape {self._array.shape} is ambiguous; use .any() or .all()")
         return bool(self.item())
 
     def __float__(self) -> float:
@@ -174,12 +174,12 @@ class HostValues:
         return int(self.item())
 
     def __format__(self, spec: str) -> str:
-        plain = not self.heading and not self.array.shape  # f"{loss}" shows the number, as in PyTorch
-        if type(self.array) is MetaArray:
+        plain = not self._heading and not self._array.shape  # f"{loss}" shows the number, as in PyTorch
+        if type(self._array) is MetaArray:
             if spec:
                 raise no_values("format", f"{spec!r} is a form of numbers")
             return str(self)
-        return format(self.item(), spec) if plain or (spec and self.array.size == 1) else format(str(self), spec)
+        return format(self.item(), spec) if plain or (spec and self._array.size == 1) else format(str(self), spec)
 
     def __delitem__(self, index: Any) -> None:
         raise TypeError("delitem: a tensor keeps all its elements; index those that stay, as x[1:]")
@@ -192,20 +192,20 @@ class HostValues:
 
     def __reversed__(self) -> Any:
         """The first dimension backwards; a 0-d tensor itself."""
-        return self.flip(0) if self.array.shape else self  # type: ignore[attr-defined]
+        return self.flip(0) if self._array.shape else self  # type: ignore[attr-defined]
 
     def __copy__(self) -> Any:
         """Another leaf on the same memory; writes are counted for both."""
         # detach shares the counter of writes, which a plain attribute copy would not.
         shared: Any = self.detach()  # type: ignore[attr-defined]
-        t: Any = new_instance(type(self), shared.array)
-        t.version, t.tracked = shared.version, self.tracked
+        t: Any = new_instance(type(self), shared._array)
+        t._version_counter, t._tracked = shared._version_counter, self._tracked
         if hasattr(self, "__dict__"):
             t.__dict__.update(self.__dict__)
         return t
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild, (own_name(type(self)), pack_array(self.array), self.tracked, getattr(self, "__dict__", {}))
+        return _rebuild, (own_name(type(self)), pack_array(self._array), self._tracked, getattr(self, "__dict__", {}))
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         """A copy with the memory that this tensor is a window on: views copied together stay views of one memory."""
@@ -217,9 +217,9 @@ class HostValues:
             return memo[id(self)]
         if not self.is_leaf:
             raise GradError("deepcopy: only leaves can be deep-copied; use .clone(), or .detach() first")
-        t: Any = new_instance(type(self), array_of(self.array, memo))
+        t: Any = new_instance(type(self), array_of(self._array, memo))
         memo[id(self)] = t
-        t.tracked = self.tracked
+        t._tracked = self._tracked
         t.grad = copy.deepcopy(self.grad, memo)
         if hasattr(self, "__dict__"):
             t.__dict__.update(copy.deepcopy(self.__dict__, memo))
@@ -229,7 +229,7 @@ class HostValues:
 def _rebuild(cls: Any, content: tuple[Any, ...], tracked: bool, attributes: dict[str, Any]) -> Any:
     """Unpickle."""
     t = new_instance(cls, unpack_array(*content))
-    t.tracked = tracked
+    t._tracked = tracked
     if attributes:
         t.__dict__.update(attributes)
     return t

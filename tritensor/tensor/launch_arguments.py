@@ -13,7 +13,7 @@ from tritensor.tensor.core import Tensor
 
 
 def _cuda_array(x: Tensor, kernel: str, parameter: str) -> CudaArray:
-    array = x.array
+    array = x._array
     # First, and by type: this runs for every tensor of every launch.
     if type(array) is CudaArray:
         return array

@@ -150,19 +150,19 @@ def format_values(x: Array, indent: int) -> str:
 
 def show(self: Tensor, values: str | None = None) -> str:
     """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying; `values` in place of its own."""
-    if type(self.array) is WrappedArray:
+    if type(self._array) is WrappedArray:
         # Inside a transform a tensor has no values of its own: the wrapped one is shown.
-        return _wrapped_repr(self.array)
-    plain = type(self) is Tensor or self.heading or vars(type(self)).get("prints_plain")
+        return _wrapped_repr(self._array)
+    plain = type(self) is Tensor or self._heading or vars(type(self)).get("prints_plain")
     opening = "tensor(" if plain else f"{type(self).__name__}("
     d, default = self.dtype, dtypes.default_float()
     notes = []
-    size, bare = self.array.size, type(self.array) is MetaArray
+    size, bare = self._array.size, type(self._array) is MetaArray
     if self.is_cuda or bare:
         notes.append(f"device='{self.device}'")
     # An empty tensor's brackets show no shape; PyTorch adds size=.
-    if bare or (len(self.array.shape) != 1 if size == 0 else not options["edgeitems"]):
-        notes.append(f"size={tuple(self.array.shape)}")  # the brackets do not show it
+    if bare or (len(self._array.shape) != 1 if size == 0 else not options["edgeitems"]):
+        notes.append(f"size={tuple(self._array.shape)}")  # the brackets do not show it
     if size == 0 or bare:
         if d is not default:
             notes.append(f"dtype={d}")
@@ -171,13 +171,13 @@ def show(self: Tensor, values: str | None = None) -> str:
     try:
         if not self.is_leaf:
             notes.append(f"grad_fn={self.grad_fn!r}")
-        elif self.tracked:
+        elif self._tracked:
             notes.append("requires_grad=True")
     except GradError:  # a view that lost its place in the graph still shows its values
         notes.append("grad_fn=<Invalid>")
     if values is None:
-        values = "..." if bare else format_values(self.array, len(opening))
-    return self.heading + add_notes(opening + values, notes, len(opening))
+        values = "..." if bare else format_values(self._array, len(opening))
+    return self._heading + add_notes(opening + values, notes, len(opening))
 
 
 def add_notes(out: str, notes: Sequence[str], indent: int, new_line: bool = False) -> str:

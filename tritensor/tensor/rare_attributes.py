@@ -28,25 +28,25 @@ class LiveViews:
         for mark in tuple(self.fresh.values()):
             view = mark()
             # Only views of types with a gradient can require it: an integer view of a float base stays outside.
-            if view is not None and tracked and not view.tracked and dtypes.has_gradient(view.array.dtype):
-                view.set_node(Severed())
-                if view.extra is None or not view.extra.origin:
+            if view is not None and tracked and not view._tracked and dtypes.has_gradient(view._array.dtype):
+                view._set_node(Severed())
+                if view._extra is None or not view._extra.origin:
                     mark_base_left(view)
-            elif view is not None and not tracked and type(view.node) is Severed:
-                view.set_node(None)
+            elif view is not None and not tracked and type(view._node) is Severed:
+                view._set_node(None)
 
     def part(self) -> None:
         """The base is about to leave the graph: stale views find their way through it before. Views that have a way back stay, the others leave with it."""
         for mark in tuple(self.stale.values()):
             view = mark()
-            if view is not None and (view.extra is None or not view.extra.origin):
+            if view is not None and (view._extra is None or not view._extra.origin):
                 # Reading `node` of a stale view computes it through the base's node, which is still there.
-                _ = view.node
+                _ = view._node
         for mark in tuple(self.fresh.values()):
             view = mark()
-            if view is not None and type(view.node) is Severed:
-                view.set_node(None)
-            elif view is not None and view.tracked:
+            if view is not None and type(view._node) is Severed:
+                view._set_node(None)
+            elif view is not None and view._tracked:
                 mark_base_left(view)
 
 

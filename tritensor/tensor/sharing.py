@@ -16,7 +16,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.shared_memory import Segment, create, find_segment
 
 # The classes whose objects hold an array, and where. Storages add themselves.
-ARRAY_SLOTS: dict[type, Any] = {Tensor: Tensor.__dict__["array"]}
+ARRAY_SLOTS: dict[type, Any] = {Tensor: Tensor.__dict__["_array"]}
 _UNSHARED_REFERENCES = 4  # references to the memory's array that do not count: the tensor's own, this file's, and the counting's
 _move_lock = locks.lock()
 

@@ -229,7 +229,7 @@ def _count_mismatches(a: Tensor, b: Tensor, lines: list[str], exact: bool) -> st
 
 def _comparable(t: Tensor) -> np.ndarray:
     """Its values in a type that numpy calculates in."""
-    host = to_host(t.array)  # numpy on every device: the text is the same
+    host = to_host(t._array)  # numpy on every device: the text is the same
     if t.dtype.kind in ("bool", "int", "uint"):
         return host.astype(np.int64) if host.dtype != np.uint64 else host.astype(np.float64)  # the gap of unsigned numbers wraps around
     return host if t.dtype.name in ("float32", "float64", "complex64", "complex128") else host.astype(np.float32)

@@ -172,7 +172,7 @@ class _Call(NamedTuple):
             host = np.full(host.shape, spoiled, host.dtype)  # its given values say only shape and type
         if run.layout and name in self.list_strided():
             return place(host, run.layout, on)
-        return place_as(host, element_strides(x.array if isinstance(x, Tensor) else x), run.offset, on)
+        return place_as(host, element_strides(x._array if isinstance(x, Tensor) else x), run.offset, on)
 
     def _result(self, name: str, p: Placed, rtol: float | None, atol: float) -> list[str]:
         """Complaints about one of the results, and about the memory around it."""
@@ -226,7 +226,7 @@ def place_as(x: np.ndarray, strides: tuple[int, ...], offset: int, on: device) -
 
 
 def _host(x: Any) -> Any:
-    return to_host(x.array) if isinstance(x, Tensor) else x
+    return to_host(x._array) if isinstance(x, Tensor) else x
 
 
 def _call_by_names(function: Callable[..., Any], values: Mapping[str, Any], kernel: str, what: str) -> Any:

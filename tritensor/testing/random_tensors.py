@@ -78,7 +78,7 @@ def _floats(shape: tuple[int, ...], kind: Any, place: Any, low: float | None, hi
     a, b = _bounds(kind, low, high, float(limits.min), float(limits.max), (-9, 9))
     parts: Any = [public["rand"](shape) for _ in range(1 + (kind.kind == "complex"))]
     scaled = [p * (b / 2 - a / 2) * 2 + a for p in parts]  # halves: b - a may overflow
-    values = scaled[0].array if len(scaled) == 1 else scaled[0].array + 1j * scaled[1].array
+    values = scaled[0]._array if len(scaled) == 1 else scaled[0]._array + 1j * scaled[1]._array
     made: Tensor = Tensor.wrap(np.asarray(values).astype(kind.numpy)).to(place)
     return made
 

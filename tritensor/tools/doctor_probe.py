@@ -83,7 +83,7 @@ def _kernel(runtime: Any, index: int) -> Check:
     z = ops.add(ops.mul(x, y), x)
     z.backward(new_tensor(np.ones(n, np.float32)).to(f"cuda:{index}"))
     assert x.grad is not None
-    found, gradient = z.detach().cpu().array, x.grad.cpu().array
+    found, gradient = z.detach().cpu()._array, x.grad.cpu()._array
     took = time.perf_counter() - start  # with the compilation: that is what a first call costs here
     for name, got, want in (("x * y + x", found, a * b + a), ("its gradient", gradient, b + 1)):
         wrong = int((got != want).sum())

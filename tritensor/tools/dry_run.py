@@ -95,7 +95,7 @@ def _call(op: Op, sample: Sample, dtype: str) -> None:
 def _backward(out: Any) -> None:
     outs = [y for y in (out if isinstance(out, tuple) else (out,)) if y.requires_grad]
     if outs:
-        backward(outs, [new_tensor(empty(y.shape, y.array.dtype, GPU)) for y in outs])  # backward kernels are launched for any gradient
+        backward(outs, [new_tensor(empty(y.shape, y._array.dtype, GPU)) for y in outs])  # backward kernels are launched for any gradient
 
 
 def _place(x: Any, dtype: str) -> Any:

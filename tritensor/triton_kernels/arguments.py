@@ -16,7 +16,7 @@ from tritensor.ops.array import CudaArray
 
 def _array_behind(value: Any, kernel: str, parameter: str) -> CudaArray:
     """The array of a tensor that one of Triton's classes holds."""
-    array = getattr(value, "array", value)
+    array = getattr(value, "_array", value)
     # exact: a wrapped array inside a transform has no address
     if type(array) is not CudaArray:
         raise DeviceError(f"launch {kernel}: {parameter} is of a {type(value).__name__} that is not on device cuda; make it of x.cuda()")

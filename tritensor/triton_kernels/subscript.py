@@ -59,7 +59,7 @@ def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
     given = call.by_name() if launch_hooks.are_set() else None
     call.args = tuple(
         [
-            a.array if a.__class__ is Tensor and not c and a.array.__class__ is CudaArray
+            a._array if a.__class__ is Tensor and not c and a._array.__class__ is CudaArray
             else (_ONE if a == 1 and one else a) if a.__class__ is int
             else a if a.__class__ in PLAIN
             else _as_launch_argument(kernel, name, a, c)

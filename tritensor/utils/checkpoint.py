@@ -277,7 +277,7 @@ class _Frame:
 
 
 def _metadata_of(x: Tensor) -> tuple[Any, ...]:
-    return tuple(x.array.shape), x.dtype, x.device
+    return tuple(x._array.shape), x.dtype, x.device
 
 
 def _format_metadata(kind: tuple[Any, ...]) -> str:

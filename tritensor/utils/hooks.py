@@ -19,7 +19,7 @@ def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def warn_if_has_hooks(tensor: Any) -> None:
     """Warn of each hook of a tensor that is lost when the tensor is saved, unless it is marked."""
-    owner = tensor.node if tensor.node is not None else tensor.extra
+    owner = tensor._node if tensor._node is not None else tensor._extra
     found = {} if owner is None or owner.hooks is None else owner.hooks.tensor
     for hook in found.values():
         if not hasattr(hook, "__torch_unserializable__"):

@@ -56,7 +56,7 @@ def aten_name(op: Op, args: tuple[Any, ...]) -> Overload:
     if name in ("linear", "linear_activation", "linear_activation_by_result"):
         name = "mm" if len(args) < 3 or args[2] is None else "addmm"
     elif name == "matmul":
-        a, b = (len(x.array.shape) for x in args[:2])
+        a, b = (len(x._array.shape) for x in args[:2])
         name = {(1, 1): "dot", (2, 1): "mv"}.get((a, b)) or ("mm" if b <= 2 else "bmm")  # PyTorch's matmul runs these
     return Overload(_ATEN_NAMES.get(name, name))
 

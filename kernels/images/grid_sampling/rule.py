@@ -25,7 +25,7 @@ class _Tap(NamedTuple):
 
 
 def _all(like: Any, value: float) -> Any:
-    return ops.full(shape=tuple(like.shape), value=value, dtype=like.array.dtype, device=like.device)
+    return ops.full(shape=tuple(like.shape), value=value, dtype=like._array.dtype, device=like.device)
 
 
 def _reflect(at: Any, n: int, align: bool) -> tuple[Any, Any]:
@@ -82,7 +82,7 @@ def _axis(u: Any, n: int, mode: str, padding: str, align: bool) -> list[_Tap]:
     found = []
     for cell, weight, slope in taps:
         there = ops.logical_and(ops.ge(cell, 0), ops.lt(cell, n))
-        inside = ops.cast(there, dtype=u.array.dtype)
+        inside = ops.cast(there, dtype=u._array.dtype)
         whole = ops.cast(ops.where(there, cell, 0.0), dtype=INT64)
         found.append(_Tap(whole, weight * inside, None if slope is None else ops.where(there, slope, 0.0), there))
     return found
@@ -96,7 +96,7 @@ def rule(g: Any, x: Any, grid: Any, mode: str, padding_mode: str, align_corners:
     numbers = reshaped(grid, (n, p, axes))
     taps = [_axis(numbers[..., axes - 1 - d], m, mode, padding_mode, align_corners) for d, m in enumerate(sizes)]
     arriving, flat = reshaped(g, (n, c, p)), reshaped(x, (n, c, cells))
-    dx = ops.full(shape=(n, c, cells), value=0, dtype=x.array.dtype, device=x.device) if needs[0] else None
+    dx = ops.full(shape=(n, c, cells), value=0, dtype=x._array.dtype, device=x.device) if needs[0] else None
     along_axes: list[Any] = [None] * axes
     for chosen in itertools.product(*taps):
         cell = chosen[0].cell

@@ -169,8 +169,8 @@ def rule(
     """The gradient in our own ops, from the softmax and the aims q."""
     axis, labels = class_axis(x), not target.dtype.is_floating_point
     classes = x.shape[axis]
-    acc_type = dtypes.accumulator(x.array.dtype)
-    given, x = x.array.dtype, ops.cast(x, dtype=acc_type)
+    acc_type = dtypes.accumulator(x._array.dtype)
+    given, x = x._array.dtype, ops.cast(x, dtype=acc_type)
     row = tuple(classes if a == axis else 1 for a in range(len(x.shape)))
     kept = tuple(1 if a == axis else n for a, n in enumerate(x.shape))
     w = None if weight is None else ops.reshape(ops.cast(weight, dtype=acc_type), shape=row)
@@ -200,10 +200,10 @@ def rule(
         share_of_row = ops.mul(bare, ops.log_softmax(x, dim=axis))
         if labels and reduction == "mean":
             share_of_row = ops.add(share_of_row, ops.mul(hit, ops.cast(loss, dtype=acc_type)))
-        dw = ops.cast(ops.neg(ops.sum(ops.mul(up, share_of_row), dim=others, keepdim=False)), dtype=weight.array.dtype)
+        dw = ops.cast(ops.neg(ops.sum(ops.mul(up, share_of_row), dim=others, keepdim=False)), dtype=weight._array.dtype)
     if needs[1] and not labels:
         dt = ops.mul(ops.mul(up, label_smoothing - 1), ops.log_softmax(x, dim=axis))
-        dt = ops.cast(dt if w is None else ops.mul(dt, w), dtype=target.array.dtype)
+        dt = ops.cast(dt if w is None else ops.mul(dt, w), dtype=target._array.dtype)
     return ops.cast(dx, dtype=given), dt, dw
 
 

@@ -195,15 +195,15 @@ def _backward(
 # the same recursions in our own ops, state by state: minus infinity is -1e30 there, so that no difference of infinities arises
 def _rule(g: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int) -> Any:
     time, batch, classes = log_probs.shape
-    if not log_probs.array.size:
+    if not log_probs._array.size:
         return ops.mul(log_probs, 0.0)
-    low, given, kind = -1e30, log_probs.array.dtype, dtypes.accumulator(log_probs.array.dtype)
+    low, given, kind = -1e30, log_probs._array.dtype, dtypes.accumulator(log_probs._array.dtype)
     log_probs, g = ops.cast(log_probs, dtype=kind), ops.cast(g, dtype=kind)
     label, here, skip, final = _states(targets, target_lengths, blank)
     count = label.shape[1]
     index = ops.expand(label.unsqueeze(0), shape=(time, batch, count))
     p = ops.where(here, ops.gather(log_probs, index, dim=2), low)
-    side = ops.full(shape=(batch, 2), value=low, dtype=log_probs.array.dtype, device=log_probs.device)
+    side = ops.full(shape=(batch, 2), value=low, dtype=log_probs._array.dtype, device=log_probs.device)
 
     def shifted(x: Any, by: int) -> Any:
         return ops.cat(side[:, : abs(by)], x[:, :-by], dim=1) if by > 0 else ops.cat(x[:, -by:], side[:, : abs(by)], dim=1)
@@ -235,7 +235,7 @@ def _rule(g: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengt
     whole = ops.where(final, ends[0], low).logsumexp(1, keepdim=True)
     passing = ops.where(counts, ops.exp(ops.where(counts, ops.sub(ops.sub(both, p), whole), low)), 0.0)
     passing = ops.neg(ops.mul(passing, g.reshape((1, batch, 1))))
-    zeros = ops.full(shape=(time, batch, classes), value=0, dtype=log_probs.array.dtype, device=log_probs.device)
+    zeros = ops.full(shape=(time, batch, classes), value=0, dtype=log_probs._array.dtype, device=log_probs.device)
     return ops.cast(zeros.scatter_add(2, index, passing), dtype=given)
 
 

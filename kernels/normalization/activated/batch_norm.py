@@ -138,7 +138,7 @@ def _cpu_backward(
 def _rule(g: Arrays, x: Any, weight: Any, bias: Any, residual: Any, activation: str, eps: float, needs: tuple[bool, ...]) -> Arrays:
     """From the inputs alone, in our own ops, so that it can be differentiated again."""
     up, dm, dv = g
-    given, u = x.array.dtype, None
+    given, u = x._array.dtype, None
     if up is not None:
         kept = dtypes.accumulator(given)
         z = ops.batch_norm(ops.cast(x, dtype=kept), weight, bias, eps=eps)[0]
@@ -258,7 +258,7 @@ def _by_cpu_backward(
 def _by_rule(
     g: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, residual: Any, activation: str, eps: float, needs: tuple[bool, ...]
 ) -> Arrays:
-    given = x.array.dtype
+    given = x._array.dtype
     kept = dtypes.accumulator(given)
     z = ops.batch_norm_by(ops.cast(x, dtype=kept), mean, var, weight, bias, eps=eps)
     z = z if residual is None else ops.add(z, ops.cast(residual, dtype=kept))

@@ -60,7 +60,7 @@ def _cpu_backward(
 
 def _rule(g: Any, x: Any, weight: Any, bias: Any, groups: int, activation: str, eps: float, needs: tuple[bool, ...]) -> Arrays:
     """From the inputs alone, in our own ops, so that it can be differentiated again."""
-    kept = dtypes.accumulator(x.array.dtype)
+    kept = dtypes.accumulator(x._array.dtype)
     z = ops.group_norm(ops.cast(x, dtype=kept), weight, bias, groups=groups, eps=eps)
     return plain._rule(named.ON_TENSORS[activation](ops.cast(g, dtype=kept), z), x, weight, bias, groups, eps, needs)
 

@@ -64,7 +64,7 @@ def check_labels(name: str, target: Tensor, classes: int, ignored: int | None = 
     and the classes. On a GPU, where to look would be to wait, the kernels that use them report it."""
     if target.dtype.kind not in ("int", "uint"):
         raise DTypeError(f"{name}: target is {target.dtype.name}; class labels are integers, cast it with .long()")
-    labels = target.array
+    labels = target._array
     if not isinstance(labels, np.ndarray) or not labels.size:  # of a GPU's or a transform's nothing can be read
         return
     # the usual batch in two passes, without a mask of its size

@@ -44,7 +44,7 @@ def cross_entropy(
     if input.ndim == 1:
         target = _to_single_label(target)
     if target.dtype.is_floating_point and target.dtype != input.dtype and input.dtype.is_floating_point:
-        kind = of(promote(input.array.dtype, target.array.dtype, "cross_entropy"))  # what the probabilities hold is not rounded away
+        kind = of(promote(input._array.dtype, target._array.dtype, "cross_entropy"))  # what the probabilities hold is not rounded away
         input, weight = input.to(kind), None if weight is None else weight.to(kind)
     return ops.cross_entropy(
         input, target, weight, reduction=reduction, ignore_index=as_index(ignore_index), label_smoothing=float(label_smoothing)
@@ -65,12 +65,12 @@ def nll_loss(
 
 def _to_single_label(target: Tensor) -> Tensor:
     """The label of a single sample, which may come as a batch of one."""
-    return target.reshape(()) if target.array.shape == (1,) and target.dtype.kind in ("int", "uint") else target
+    return target.reshape(()) if target._array.shape == (1,) and target.dtype.kind in ("int", "uint") else target
 
 
 def _to_rows(name: str, input: Tensor, target: Tensor, per_row: bool) -> tuple[Tensor, Tensor]:
     """(batch, classes) and (batch,), or (batch, classes); of a single sample a batch of one. Raises ShapeError."""
-    if not input.ndim and target.ndim < 2 and target.array.size == 1:
+    if not input.ndim and target.ndim < 2 and target._array.size == 1:
         return input.reshape((1, 1)), target.reshape((1, 1) if per_row else (1,))
     wanted = tuple(input.shape) if per_row else tuple(input.shape[:-1])
     if input.ndim not in (1, 2) or not input.shape[-1]:
@@ -104,7 +104,7 @@ def multi_margin_loss(
     loss = loss if p == 1 else ops.square(loss)
     if weight is not None:
         loss = loss * weight[places]
-    numbers = ops.arange(start=0, end=classes, step=1, dtype=places.array.dtype, device=x.device)
+    numbers = ops.arange(start=0, end=classes, step=1, dtype=places._array.dtype, device=x.device)
     loss = ops.where(ops.eq(numbers, places), 0.0, loss).sum(1) / classes
     return reduce_loss(name, loss.reshape(tuple(target.shape)) if input.ndim < 2 else loss, reduction)
 
@@ -120,10 +120,10 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Any = No
     classes = x.shape[1]
     check_labels(name, y, classes, -1)
     y = y.long()
-    named_ = ops.eq(ops.cast(ops.lt(y, 0), dtype=y.array.dtype).cumsum(1), 0)  # up to the first -1
+    named_ = ops.eq(ops.cast(ops.lt(y, 0), dtype=y._array.dtype).cumsum(1), 0)  # up to the first -1
     # gather refuses -1; what is gathered for it is masked again below
     safe = ops.where(named_, y, 0)
-    hits = ops.full(shape=tuple(x.shape), value=0, dtype=y.array.dtype, device=x.device).scatter_add(1, safe, named_.long())
+    hits = ops.full(shape=tuple(x.shape), value=0, dtype=y._array.dtype, device=x.device).scatter_add(1, safe, named_.long())
     away = ops.clamp(1 - ops.gather(x, safe, dim=1).unsqueeze(2) + x.unsqueeze(1), 0, None)  # (batch, targets, classes)
     counts = ops.logical_and(named_.unsqueeze(2), ops.eq(hits, 0).unsqueeze(1))
     loss = ops.where(counts, away, 0.0).sum((1, 2)) / classes

@@ -46,7 +46,7 @@ def _pad_targets(targets: Tensor, lengths: list[int]) -> Tensor:
     # behind a target's end any label will do: its length cuts it off
     places = [[min(b + k, last) for k in range(max(lengths, default=0))] for b in begins]
     if not targets.shape[0] or not places or not places[0]:
-        return ops.full(shape=(len(lengths), 0), value=0, dtype=targets.array.dtype, device=targets.device)
+        return ops.full(shape=(len(lengths), 0), value=0, dtype=targets._array.dtype, device=targets.device)
     return targets[as_tensor(places).to(targets.device)]
 
 
@@ -86,7 +86,7 @@ def _add_slopes(nll: Tensor, given: _Arguments) -> Tensor:
     if min(given.times, default=0) >= log_probs.shape[0]:
         powers = ops.exp(log_probs)
     else:  # what lies behind a sample's end has no part in it, whatever is there
-        t = ops.arange(start=0, end=given.log_probs.shape[0], step=1, dtype=given.on_device([0]).array.dtype, device=nll.device)
+        t = ops.arange(start=0, end=given.log_probs.shape[0], step=1, dtype=given.on_device([0])._array.dtype, device=nll.device)
         inside = ops.lt(t.reshape((-1, 1, 1)), given.on_device(given.times).reshape((1, -1, 1)))
         powers = ops.where(inside, ops.exp(ops.where(inside, log_probs, 0.0)), 0.0)
     whole = powers.sum((0, 2))
@@ -109,7 +109,7 @@ def ctc_loss(
     check_reduction("ctc_loss", reduction)
     given = _Arguments(log_probs, targets, input_lengths, target_lengths)
     nll = ops.ctc_loss(given.log_probs, given.targets, given.on_device(given.times), given.on_device(given.counts), blank=int(blank))
-    if log_probs.tracked and state.enabled:  # without a gradient the slope is not asked for, and costs nothing
+    if log_probs._tracked and state.enabled:  # without a gradient the slope is not asked for, and costs nothing
         nll = _add_slopes(nll, given)
     if zero_infinity:
         nll = ops.where(ops.eq(nll, float("inf")), 0.0, nll)  # by where: 0 times infinity would be NaN, in the gradient too
@@ -117,6 +117,6 @@ def ctc_loss(
         nll = nll.squeeze(0)
     if reduction == "mean":
         # an empty target divides by 1, as in PyTorch
-        counts = ops.cast(given.on_device([max(n, 1) for n in given.counts]), dtype=nll.array.dtype)
+        counts = ops.cast(given.on_device([max(n, 1) for n in given.counts]), dtype=nll._array.dtype)
         return reduce_loss("ctc_loss", ops.div(nll, counts.squeeze(0) if given.single else counts), "mean")
     return reduce_loss("ctc_loss", nll, reduction)

@@ -210,10 +210,10 @@ def gaussian_nll_loss(
     check_reduction("gaussian_nll_loss", reduction)
     if isinstance(var, Tensor):
         spread: Tensor = _expand_variance(input, var)
-        low = bool(all_values((spread.detach() < 0).any().array).any())  # reads one number: PyTorch waits for the device here, too
+        low = bool(all_values((spread.detach() < 0).any()._array).any())  # reads one number: PyTorch waits for the device here, too
     else:
         low = var < 0
-        spread = ops.full(shape=tuple(input.shape), value=float(var), dtype=input.array.dtype, device=input.device)
+        spread = ops.full(shape=tuple(input.shape), value=float(var), dtype=input._array.dtype, device=input.device)
     if low:
         raise ValueError("gaussian_nll_loss: var has a negative entry; variances are at least 0: give its square, or exp of a logarithm")
     input, target = broadcast_to_one("gaussian_nll_loss", ("input", input), ("target", target))

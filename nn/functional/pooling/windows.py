@@ -37,7 +37,7 @@ def _window_settings(
     if axes == 1:
         from tritensor.kernels.pooling.windows import check_windows  # with the first call: it loads Triton
 
-        rows = _RowsSpec((*x.shape[:2], x.shape[3]), x.array.dtype)
+        rows = _RowsSpec((*x.shape[:2], x.shape[3]), x._array.dtype)
         check_windows(name, 1, rows, kernel, found["stride"], found["padding"], found["dilation"], ceil_mode, ("float", "int", "uint"))
         return {what: (0 if what == "padding" else 1, *values) for what, values in found.items()}
     return found
@@ -60,7 +60,7 @@ def _max_pool(
     axes: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, return_indices: bool
 ) -> Any:
     name = f"max_pool{axes}d"
-    last = axes != 1 or return_indices or (input.tracked and is_grad_enabled())
+    last = axes != 1 or return_indices or (input._tracked and is_grad_enabled())
     x, single = _to_image(name, axes, input if last else input.contiguous(), last)  # PyTorch's maxima of rows alone are in C order
     pool = ops.max_pool3d if axes == 3 else ops.max_pool2d
     y, indices = pool(x, **_window_settings(name, axes, x, kernel_size, stride, padding, dilation, ceil_mode), ceil_mode=ceil_mode)

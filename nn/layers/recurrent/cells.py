@@ -58,7 +58,7 @@ class RNNCellBase(Module):
         single = input.dim() == 1
         input = input.unsqueeze(0) if single else input
         if hidden is None:
-            zero = ops.full(shape=(input.shape[0], self.hidden_size), value=0, dtype=input.array.dtype, device=input.device)
+            zero = ops.full(shape=(input.shape[0], self.hidden_size), value=0, dtype=input._array.dtype, device=input.device)
             return input, (zero,) * states
         return input, tuple(h.unsqueeze(0) for h in hidden) if single else tuple(hidden)
 

@@ -145,7 +145,7 @@ class RNNBase(Module):
     # the run
     def _zeros(self, input: Tensor, batch: int) -> Any:
         found = tuple(
-            ops.full(shape=(self.num_layers * (1 + self.bidirectional), batch, n), value=0, dtype=input.array.dtype, device=input.device)
+            ops.full(shape=(self.num_layers * (1 + self.bidirectional), batch, n), value=0, dtype=input._array.dtype, device=input.device)
             for n in self._state_sizes()
         )
         return found if self.mode == "LSTM" else found[0]

@@ -245,7 +245,7 @@ def test_a_finalizer_leaves_the_gpu_current_that_was(make: Callable[[], Any], ca
     source = np.ones(4, np.float32).view(Dropping)
     with tt.cuda.device(1):
         source.held = [make()]
-    target.array.storage.write(source, 0)  # type: ignore[union-attr]
+    target._array.storage.write(source, 0)  # type: ignore[union-attr]
     assert source.held == []
     assert here.context == 0
     assert control.complaints() == []

@@ -186,7 +186,7 @@ def test_advice_when_gradients_are_recorded() -> None:
         accounts.limit = before
     assert re.search(r"\d\.\d\d MiB are saved for backward: no_grad\(\)", str(raised.value)), raised.value
     assert "test_memory_report.py" in str(raised.value)
-    assert y.tracked
+    assert y._tracked
 
 
 # the public functions, on the emulated device

@@ -324,7 +324,7 @@ def test_copies_wait_only_where_they_must(spy: Spy) -> None:
     p = x.pin_memory()
     y = p.to("cuda", non_blocking=True)
     assert spy.seen == [("copy_to_device", False)]
-    assert block_of(p.array).used == {(0, 0)}  # type: ignore[union-attr]
+    assert block_of(p._array).used == {(0, 0)}  # type: ignore[union-attr]
     p.cuda()
     x.cuda(non_blocking=True)
     x.to("cuda", tt.float32, True)
@@ -333,7 +333,7 @@ def test_copies_wait_only_where_they_must(spy: Spy) -> None:
     back = y.to("cpu", non_blocking=True)
     assert spy.seen == [("copy_to_host", False)]
     assert back.is_pinned()
-    assert block_of(back.array).used == {(0, 0)}  # type: ignore[union-attr]
+    assert block_of(back._array).used == {(0, 0)}  # type: ignore[union-attr]
     tt.cuda.synchronize()
     np.testing.assert_array_equal(back.numpy(), x.numpy())
     assert not y.cpu().is_pinned()
@@ -394,7 +394,7 @@ def test_a_graph_keeps_the_memory_it_copies_from(monkeypatch: pytest.MonkeyPatch
 
     p = tt.ones(3).pin_memory()
     monkeypatch.setattr(here, "capture", Capture(), raising=False)
-    pinned.used(p.array, 0, 5)
+    pinned.used(p._array, 0, 5)
     monkeypatch.undo()
     pointer = p.data_ptr()
     returned = pinned.cache().returned

@@ -41,7 +41,7 @@ def strided(a: np.ndarray) -> tt.Tensor:
 
 
 def same(got: tt.Tensor, want: np.ndarray, what: str) -> None:
-    have = got.contiguous().array
+    have = got.contiguous()._array
     assert have.dtype == want.dtype, f"{what}: {have.dtype} for {want.dtype}"
     if have.dtype.kind == "c":  # of a product, the sign of a zero depends on the order
         assert np.array_equal(have, np.reshape(want, have.shape)), f"{what}: {have} for {want}"

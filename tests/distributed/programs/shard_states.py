@@ -244,7 +244,7 @@ class Counted:
         rng = np.random.default_rng(seed)
         for p in self.model.parameters():  # of the whole, and the same on all processes
             whole = tt.tensor(rng.standard_normal(tuple(p.global_shape)))
-            p.grad = p.like(whole.array[p.global_offset[0] : p.global_offset[0] + p.shape[0]])
+            p.grad = p.like(whole._array[p.global_offset[0] : p.global_offset[0] + p.shape[0]])
         self.optimizer.step()
 
     def moments(self) -> list[Any]:
@@ -287,7 +287,7 @@ def loaded(rank: int, size: int) -> None:
     same(full_state_dict(made.model), full_state_dict(wanted.model), 1e-12)
     for one in (made, wanted):
         for p in one.model.parameters():
-            p.grad = p.like(tt.ones_like(p).array)
+            p.grad = p.like(tt.ones_like(p)._array)
         one.optimizer.step()
     same(full_state_dict(made.model), full_state_dict(wanted.model), 1e-12)
 

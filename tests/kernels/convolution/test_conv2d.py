@@ -143,15 +143,15 @@ def test_third_derivative():
     step = rng.standard_normal(x.shape)
 
     def second(shift):
-        moved = Tensor.wrap(x.array + shift * step)
+        moved = Tensor.wrap(x._array + shift * step)
         moved.requires_grad = True
         y = ops.conv2d(moved, w, None, **attrs)
         (gx,) = grad((y * y * y).sum(), [moved], create_graph=True)
         (gw,) = grad((gx * gx).sum(), [w])
-        return float((gw.array**2).sum())
+        return float((gw._array**2).sum())
 
     measured = (second(1e-5) - second(-1e-5)) / 2e-5
-    np.testing.assert_allclose((third(x, w).array * step).sum(), measured, rtol=1e-6)
+    np.testing.assert_allclose((third(x, w)._array * step).sum(), measured, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

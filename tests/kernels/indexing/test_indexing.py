@@ -217,7 +217,7 @@ def test_a_gather_takes_no_index_beyond_either_end(turned: bool, bad: int) -> No
 
 def test_the_kernels_do_not_follow_a_key_out_of_range() -> None:
     """Nothing outside the tensor is touched (the sanitizer watches): it is skipped, and reads 0."""
-    x, bad = tt.arange(1.0, 5.0, device="cuda").array, tt.tensor([0, 9, -7, 3], device="cuda").array
+    x, bad = tt.arange(1.0, 5.0, device="cuda")._array, tt.tensor([0, 9, -7, 3], device="cuda")._array
     keys = keys_of((bad,), (4,), (4,))
     assert to_host(take_rows(x.reshape((1, 4, 1)), keys)).reshape(-1).tolist() == [1.0, 0.0, 0.0, 4.0]
 

@@ -263,7 +263,7 @@ def test_an_op_takes_its_dims_in_every_form(where: str, name: str, dim: Any, axi
     values = np.random.default_rng(3).uniform(0.5, 1.5, (3, 4, 5))
     found = getattr(ops, name)(Tensor.wrap(on_device(values) if where == "cuda" else values), dim=dim)
     want = values.var(axis, ddof=1) if name == "var" else getattr(np, name)(values, axis=axis)
-    np.testing.assert_allclose(to_host(found.array), want, rtol=1e-12)
+    np.testing.assert_allclose(to_host(found._array), want, rtol=1e-12)
 
 
 # Accuracy

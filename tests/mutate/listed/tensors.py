@@ -42,9 +42,9 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
         ): "one view more before the dead ones are swept",
         (
             "new_view",
-            "if recording and extra is not None and (above is None or x.extra is None):  # what record_view_of does where the base has views already",
-            "if False:  # what record_view_of does where the base has views already",
-        ): "record_view_of does it",
+            "if recording and extra is not None and (above is None or x._extra is None):  # what _record_view_of does where the base has views already",
+            "if False:  # what _record_view_of does where the base has views already",
+        ): "_record_view_of does it",
     },
     "tritensor/tensor/aliasing/views.py": {
         (
@@ -55,12 +55,12 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "tritensor/tensor/core.py": {
         (
-            "record_view_of",
+            "_record_view_of",
             "if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling",
             "if (n := len(fresh)) >= 32 and (n & n - 1 != 0):  # forget the dead at each doubling",
         ): "how often the dead are forgotten changes the speed alone",
         (
-            "record_view_of",
+            "_record_view_of",
             "if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling",
             "if (n := len(fresh)) >= 32 and n & (n - 1) == 1:  # forget the dead at each doubling",
         ): "a dead view's entry is a few bytes that the next view at its address takes over",
@@ -68,7 +68,7 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
     "tritensor/tensor/functions/indexing/picking.py": {
         (
             "_is_plain_index",
-            "return type(index.array) is type(x.array) and index.device == x.device",
+            "return type(index._array) is type(x._array) and index.device == x.device",
             "return None",
         ): "the general way finds the same, only slower",
         (

@@ -80,11 +80,11 @@ def test_a_product_of_a_time_step_is_not_split(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(
             file, "launch", lambda kernel, *args, **kwargs: (launched.append(kernel.__name__), real(kernel, *args, **kwargs))
         )
-    a, b = tt.ones(2, 900, device="cuda").array, tt.ones(900, 3, device="cuda").array
+    a, b = tt.ones(2, 900, device="cuda")._array, tt.ones(900, 3, device="cuda")._array
     found = []
     for whole in (False, True):
         out = tt.zeros(2, 3, device="cuda")
-        gemm.gemm(a, b, out.array, whole=whole)
+        gemm.gemm(a, b, out._array, whole=whole)
         found.append(out.tolist())
     assert launched == ["_matmul_kernel", "_sum_parts_kernel", "_matmul_kernel"]
     assert found == [[[900.0] * 3] * 2] * 2

@@ -55,7 +55,7 @@ def tensor(t: torch.Tensor) -> tt.Tensor:
 
 def back(x: tt.Tensor) -> torch.Tensor:
     """The values of one of our tensors as PyTorch's."""
-    array = np.array(x.detach().cpu().array, order="C", copy=True)
+    array = np.array(x.detach().cpu()._array, order="C", copy=True)
     if array.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16).reshape(array.shape)
     return torch.from_numpy(array).reshape(array.shape)

@@ -210,12 +210,12 @@ def _flattened(g: CudaArray, x: CudaArray, scale: float) -> CudaArray:
 
 
 def _through_numpy(g: Any, x: Any, scale: float) -> Any:
-    return ops.mul(g, Tensor.wrap(2 * scale * np.asarray(x.array)))
+    return ops.mul(g, Tensor.wrap(2 * scale * np.asarray(x._array)))
 
 
 def _in_float32(g: Any, x: Any, scale: float) -> Any:
     narrow = np.dtype(np.float32)
-    return ops.cast(ops.mul(ops.mul(ops.cast(g, dtype=narrow), ops.cast(x, dtype=narrow)), 2 * scale), dtype=x.array.dtype)
+    return ops.cast(ops.mul(ops.mul(ops.cast(g, dtype=narrow), ops.cast(x, dtype=narrow)), 2 * scale), dtype=x._array.dtype)
 
 
 planted("a reference that modifies its input", squares, reference=_modifies)

@@ -18,10 +18,10 @@ _MOST_SCANS = 40  # walks over the whole heap
 _SHOWN = 4  # holders told of one tensor
 _QUIET = {
     ("CudaArray", "storage"),
-    ("Tensor", "array"),
-    ("Parameter", "array"),
-    ("Buffer", "array"),
-    ("Tensor", "extra"),
+    ("Tensor", "_array"),
+    ("Parameter", "_array"),
+    ("Buffer", "_array"),
+    ("Tensor", "_extra"),
     ("_Saved", "tensor"),
 }
 _TABLES = ("_parameters", "_buffers", "_modules")  # of nn.Module: model._modules["fc1"] is model.fc1 to its user
@@ -87,8 +87,8 @@ class _Graph:
         for found in objects:
             if isinstance(found, node):
                 self._read(found)
-            elif isinstance(found, tensor) and found.node is not None:
-                self._note(found.node, found, Hop(id(found), "graph"))
+            elif isinstance(found, tensor) and found._node is not None:
+                self._note(found._node, found, Hop(id(found), "graph"))
 
     def _note(self, held: Any, holder: Any, hop: Hop) -> None:
         self.up.setdefault(id(held), []).append((holder, hop))
@@ -318,8 +318,8 @@ def _describe_holders(search: _Search, target: int) -> list[str]:
 
 def of_tensor(tensor: Any, accounts: Accounts | None = None) -> str:
     """Who holds a tensor; for one on a GPU, who holds its memory, views included."""
-    storage = getattr(tensor.array, "storage", None)
-    nbytes = tensor.array.nbytes if storage is None else storage.nbytes
+    storage = getattr(tensor._array, "storage", None)
+    nbytes = tensor._array.nbytes if storage is None else storage.nbytes
     head = f"{tensor.dtype} {tuple(tensor.shape)} on {tensor.device}, {size(nbytes)}"
     target = tensor if storage is None else storage
     if storage is not None:

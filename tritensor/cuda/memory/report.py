@@ -191,7 +191,7 @@ def saved_for_backward(index: int) -> int:
         return 0
     storages: dict[int, int] = {}
     for found in [o for o in gc.get_objects() if isinstance(o, node)]:
-        kept = [getattr(x, "array", x) for x in found.inputs or ()] + [x[0] for x in found.outputs or () if x]
+        kept = [getattr(x, "_array", x) for x in found.inputs or ()] + [x[0] for x in found.outputs or () if x]
         for array in kept:
             storage = getattr(array, "storage", None)
             if storage is not None and (storage.device.index or 0) == index:

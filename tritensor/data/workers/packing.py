@@ -80,7 +80,7 @@ class _Packer(ForkingPickler):
         return NotImplemented
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:
-        array = tensor.array
+        array = tensor._array
         named = f"a batch holds a tensor of shape {tuple(array.shape)}"
         if not tensor.is_leaf:
             raise GradError(
@@ -96,7 +96,7 @@ class _Packer(ForkingPickler):
         memory, array = self._find_memory(array) if array.size else (None, array)
         offset = array.ctypes.data - memory.ctypes.data if memory is not None else 0
         plan = (dtype_of(array.dtype).name, array.shape, array.strides, offset)
-        return make_tensor_on, (type(tensor), self._shared_buffer(memory), plan, tensor.tracked, getattr(tensor, "__dict__", None) or {})
+        return make_tensor_on, (type(tensor), self._shared_buffer(memory), plan, tensor._tracked, getattr(tensor, "__dict__", None) or {})
 
     def _find_memory(self, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(the bytes that are sent for an array, the array in them): the memory that it lies in, a copy where it is a small part of that."""

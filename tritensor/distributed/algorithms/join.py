@@ -122,7 +122,7 @@ class Join:
         on = self._group.get_control_device(self._joinables[0].join_device)
         flags = Tensor.wrap(from_host(told, on))
         all_reduce(flags, group=self._group)
-        seen = to_host(flags.array)
+        seen = to_host(flags._array)
         root = int(np.argmax(seen[:size]))
         return JoinStep(int(seen[:size].sum()), root, bool(seen[size]))
 

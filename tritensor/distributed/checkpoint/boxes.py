@@ -56,7 +56,7 @@ def is_shard(value: Any) -> bool:
 
 def get_box(tensor: Any) -> tuple[tuple[int, ...], Box]:
     """(shape of the whole, where this lies in it) of a part, or of a whole tensor."""
-    shape = tuple(int(n) for n in tensor.array.shape)
+    shape = tuple(int(n) for n in tensor._array.shape)
     if is_shard(tensor):
         return tuple(int(n) for n in tensor.global_shape), Box(tuple(int(n) for n in tensor.global_offset), shape)
     return shape, Box((0,) * len(shape), shape)
@@ -73,7 +73,7 @@ class PartTensor(Tensor):
 def as_part(p: Any, value: Any) -> Any:
     """A parameter's state: where it is a tensor of the shape of a part that the parameter is, that part of a whole, memory shared."""
     # A step counter has no dimensions and is no part, although a parameter of one element has as many.
-    if not isinstance(value, Tensor) or not is_shard(p) or is_shard(value) or not value.ndim or value.array.shape != p.array.shape:
+    if not isinstance(value, Tensor) or not is_shard(p) or is_shard(value) or not value.ndim or value._array.shape != p._array.shape:
         return value
     # fully_shard's shards know their processes, which full_tensor() needs; shards of other libraries have the two attributes alone.
     return p.as_part(value) if hasattr(p, "as_part") else part_like(p, value)
@@ -81,7 +81,7 @@ def as_part(p: Any, value: Any) -> Any:
 
 def part_like(part: Any, tensor: Tensor) -> PartTensor:
     """A tensor, memory shared, as the part that another one is: a parameter's state, which is cut as the parameter is."""
-    made = new_instance(PartTensor, tensor.array)
-    made.version = version_of(tensor)
+    made = new_instance(PartTensor, tensor._array)
+    made._version_counter = version_of(tensor)
     made.global_shape, made.global_offset = tuple(part.global_shape), tuple(part.global_offset)
     return made

@@ -166,13 +166,13 @@ def _cut_part(who: str, key: str, place: Any, value: Any) -> Any:
         raise CheckpointError(f"{who}: {key} has shape {theirs}, and {shape} here; give a state of this model")
     # Saved by as many ranks: the part is the one that is needed.
     if other == box:
-        return Tensor.wrap(value.array)
+        return Tensor.wrap(value._array)
     # Another rank's part: its values are not here, and only the files of a checkpoint have them.
     if other.shape != theirs:
         raise CheckpointError(
             f"{who}: {key} is the part {other} of {theirs}, and {box} is needed here; load it by distributed.checkpoint.load"
         )
-    return Tensor.wrap(value.array[box.slices_in(other)])
+    return Tensor.wrap(value._array[box.slices_in(other)])
 
 
 class _TensorHeader(NamedTuple):
@@ -347,9 +347,9 @@ def _set_value(state: dict[str, Any], key: str, value: Any) -> None:
     place = state.get(key)
     if not isinstance(place, Tensor) or not isinstance(value, Tensor):
         state[key] = value
-    elif value.array is not place.array:
+    elif value._array is not place._array:
         # Copied into the optimizer's own memory, whose address captured CUDA graphs hold.
-        copy_into(place.array, value.to(place.device, place.dtype).array)
+        copy_into(place._array, value.to(place.device, place.dtype)._array)
         version_of(place).bump("set_optimizer_state_dict")
 
 

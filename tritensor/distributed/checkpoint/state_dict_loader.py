@@ -121,12 +121,12 @@ def _find_pieces(reader: FileSystemReader, key: str, wanted: Box, metadata: Meta
         # Files that hold nothing of this rank's part are not opened at all.
         if common is not None:
             t = reader.tensor(part.file, part.name)
-            if (t.dtype.name, tuple(t.array.shape)) != (stored.dtype, part.box.shape):
+            if (t.dtype.name, tuple(t._array.shape)) != (stored.dtype, part.box.shape):
                 raise CheckpointError(
-                    f"load: {key} in {reader.path / part.file} is {t.dtype.name} {tuple(t.array.shape)}, and {stored.dtype} {part.box.shape} in the "
+                    f"load: {key} in {reader.path / part.file} is {t.dtype.name} {tuple(t._array.shape)}, and {stored.dtype} {part.box.shape} in the "
                     "metadata; the checkpoint is torn: save it again, or load another"
                 )
-            found.append((common.slices_in(wanted), t.array[common.slices_in(part.box)]))
+            found.append((common.slices_in(wanted), t._array[common.slices_in(part.box)]))
             came += common.size
     # Parts do not overlap, as saving checks, so the sum tells whether there is a gap.
     if came != wanted.size:
@@ -138,10 +138,10 @@ def _find_pieces(reader: FileSystemReader, key: str, wanted: Box, metadata: Meta
 
 def _write_pieces(t: Tensor, pieces: list[Piece]) -> None:
     """Write a tensor: on the CPU its own memory, on a GPU by way of the host, one tensor at a time."""
-    host = t.array if isinstance(t.array, np.ndarray) else np.empty(t.array.shape, t.array.dtype)
+    host = t._array if isinstance(t._array, np.ndarray) else np.empty(t._array.shape, t._array.dtype)
     for place, values in pieces:
         host[place] = values
     # numpy cannot write to a GPU: one tensor at a time crosses, so that the host never holds the whole state.
-    if host is not t.array:
-        copy_into(t.array, from_host(host, t.device))
+    if host is not t._array:
+        copy_into(t._array, from_host(host, t.device))
     version_of(t).bump("load")

@@ -81,7 +81,7 @@ def _save(ranks: CheckpointRanks, given: Callable[[], tuple[FileSystemWriter, di
         told_values = encode_values(values, writer.allow_pickle)
         writer.begin()
         kept.append((writer, tensors))
-        listing = {key: (t.dtype.name, *get_box(t), t.array.nbytes) for key, t in tensors.items()}
+        listing = {key: (t.dtype.name, *get_box(t), t._array.nbytes) for key, t in tensors.items()}
         return listing, told_values, token, {key: path_to_json(state, path) for key, path in paths.items()}
 
     told = ranks.step(look)
@@ -102,7 +102,7 @@ def _save(ranks: CheckpointRanks, given: Callable[[], tuple[FileSystemWriter, di
         found = {p.name: tensors[key] for key, stored in plan.items() for p in stored.parts if p.file == mine}
         # Of few tensors and many ranks some ranks write nothing, and an empty file would have to be opened at load.
         if found:
-            writer.write(mine, {name: Tensor.wrap(t.array) for name, t in found.items()})
+            writer.write(mine, {name: Tensor.wrap(t._array) for name, t in found.items()})
 
     ranks.step(write)
     metadata = Metadata(plan, values, steps)
@@ -239,6 +239,6 @@ def _copy_to_cpu(state: Any) -> Any:
         if not isinstance(value, Tensor):
             return deepcopy(value)
         copy = value.detach().clone() if value.device.type == "cpu" else value.detach().cpu()
-        return part_like(value, Tensor.wrap(copy.array)) if is_shard(value) else copy
+        return part_like(value, Tensor.wrap(copy._array)) if is_shard(value) else copy
 
     return map_values(state, copy_value)

@@ -20,7 +20,7 @@ PIECE = 64 << 20  # bytes that are sent at once: bounded, since a piece is a sec
 
 def compare_parameters(names: Sequence[str], params: Sequence[Tensor], group: ProcessGroup) -> None:
     """Raise DistError on all processes where their parameters differ in number, name, shape or type."""
-    mine = [f"{name} {p.dtype.name} {p.array.shape}" for name, p in zip(names, params, strict=True)]
+    mine = [f"{name} {p.dtype.name} {p._array.shape}" for name, p in zip(names, params, strict=True)]
     found: list[list[str]] = [[] for _ in range(group.size())]
     all_gather_object(found, mine, group)
     for rank, theirs in enumerate(found):
@@ -57,17 +57,17 @@ def _broadcast(tensors: Sequence[Tensor], group: ProcessGroup, root: int) -> Non
     if len(tensors) == 1:
         broadcast(tensors[0], group=group, group_src=root)
         return
-    first = tensors[0].array
+    first = tensors[0]._array
     flat = empty((sum(t.numel() for t in tensors),), first.dtype, device_of(first))
     parts, start = [], 0
     for t in tensors:
-        parts.append(flat[start : start + t.numel()].reshape(t.array.shape))
+        parts.append(flat[start : start + t.numel()].reshape(t._array.shape))
         start += t.numel()
     if group.rank() == root:
         for part, t in zip(parts, tensors, strict=True):
-            copy_into(part, t.array)
+            copy_into(part, t._array)
     broadcast(Tensor.wrap(flat), group=group, group_src=root)
     if group.rank() != root:
         for part, t in zip(parts, tensors, strict=True):
-            copy_into(t.array, part)
+            copy_into(t._array, part)
             version_of(t).bump("broadcast")

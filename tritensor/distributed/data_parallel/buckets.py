@@ -25,7 +25,7 @@ class Bucket:
 
     def __init__(self, index: int, numbers: Sequence[int], params: Sequence[Tensor]) -> None:
         self.index, self.numbers, self.params = index, tuple(numbers), tuple(params)
-        step = ALIGNED // params[0].array.itemsize
+        step = ALIGNED // params[0]._array.itemsize
         self.starts, end = [], 0
         for p in params:
             self.starts.append(end)
@@ -41,13 +41,13 @@ class Bucket:
         self.left, self.work, self.future = set(range(len(self.params))), None, None
         # Writing into memory that the program still holds would change gradients that it kept from the last step.
         if self._flat is None or not self._is_unshared():
-            first = self.params[0].array
+            first = self.params[0]._array
             self._flat = empty((self.size,), first.dtype, device_of(first))
             self._fill_gaps()
 
     def _is_unshared(self) -> bool:
         """Whether nobody but this bucket holds the memory, or all who do are the parameters' own gradients, to which this pass adds."""
-        held = sum(p._grad is not None and self.holds(i, p._grad.array) for i, p in enumerate(self.params))
+        held = sum(p._grad is not None and self.holds(i, p._grad._array) for i, p in enumerate(self.params))
         owner = self._flat.storage if isinstance(self._flat, CudaArray) else self._flat
         return sys.getrefcount(owner) <= 3 + held  # this attribute (or its storage), this name, and the question itself
 
@@ -66,7 +66,7 @@ class Bucket:
 
     def view(self, i: int) -> Array:
         """Parameter i's gradient in it, laid out as the parameter is."""
-        array = self.params[i].array
+        array = self.params[i]._array
         start = self.starts[i]
         part = self.flat[start : start + array.size]
         # PyTorch's contract: a gradient has the strides of its parameter, where those are dense.
@@ -85,7 +85,7 @@ class Bucket:
             return False
         return (
             get_address(gradient) == get_address(self._flat) + self.starts[i] * gradient.itemsize
-            and gradient.shape == self.params[i].array.shape
+            and gradient.shape == self.params[i]._array.shape
         )
 
 
@@ -115,10 +115,10 @@ def divide_into(array: Array, size: int, out: Array) -> None:
 
 def add_into(held: Tensor, array: Array) -> None:
     """held += array, as backward accumulates."""
-    if isinstance(held.array, CudaArray):
-        registry["add"].forward(held.array, array, out=held.array)  # type: ignore[misc]
+    if isinstance(held._array, CudaArray):
+        registry["add"].forward(held._array, array, out=held._array)  # type: ignore[misc]
     else:
-        np.add(held.array, array, out=held.array)
+        np.add(held._array, array, out=held._array)
     version_of(held).bump("backward")
 
 
@@ -130,12 +130,12 @@ def fill_groups(tensors: Sequence[Tensor], order: Iterable[int], caps: Sequence[
     open_: dict[object, list[int]] = {}
     full: list[list[int]] = []
     for number in order:
-        array = tensors[number].array
+        array = tensors[number]._array
         kind = (owners[number] if owners else None, array.dtype, device_of(array))
         members = open_.setdefault(kind, [])
         members.append(number)
         # Small groups begin early, large ones waste less time on each message.
-        if sum(tensors[n].array.nbytes for n in members) >= caps[min(len(full), len(caps) - 1)]:
+        if sum(tensors[n]._array.nbytes for n in members) >= caps[min(len(full), len(caps) - 1)]:
             full.append(open_.pop(kind))
     full.extend(open_.values())
     return full

@@ -175,16 +175,16 @@ class Reducer:
                 f"DistributedDataParallel: a hook took the gradient of {self.names[bucket.numbers[i]]} away before it was averaged; leave it"
             )
         # The average is written into the gradient's memory, which a graph over gradients would have saved.
-        if held.node is not None or held.tracked:
+        if held._node is not None or held._tracked:
             raise GradError(
                 "DistributedDataParallel: backward(create_graph=True) leaves gradients that cannot be averaged in place; use no_sync()"
             )
         # Dividing before the sum keeps 16-bit gradients from overflowing; hooks divide by themselves, as PyTorch's do.
         if self.hook is None and self.divide > 1:
-            divide_into(held.array, self.divide, place)
-        elif not bucket.holds(i, held.array):
+            divide_into(held._array, self.divide, place)
+        elif not bucket.holds(i, held._array):
             # From the second pass on the gradient mostly lies in the bucket already: the parameters' gradients are views of it.
-            copy_into(place, held.array)
+            copy_into(place, held._array)
         if used:
             p._grad = Tensor.wrap(place)
 
@@ -240,15 +240,15 @@ class Reducer:
         for number in numbers:
             bucket, i = self._bucket_index[number]
             before = self.params[number]._grad
-            if before is not None and bucket.holds(i, before.array):  # where the average is about to be
-                before = Tensor.wrap(copy_array(before.array))
+            if before is not None and bucket.holds(i, before._array):  # where the average is about to be
+                before = Tensor.wrap(copy_array(before._array))
             self._kept[number] = before
             self._ready(bucket, i, used=False)
 
     def _copy_result(self, bucket: Bucket, result: Any) -> None:
         tensor = result[0] if isinstance(result, list | tuple) else result
-        if tensor.array is not bucket.flat:
-            copy_into(bucket.flat, tensor.array.reshape(bucket.flat.shape))
+        if tensor._array is not bucket.flat:
+            copy_into(bucket.flat, tensor._array.reshape(bucket.flat.shape))
 
     def _restore_unused(self) -> None:
         """Parameters that no process used since the last averages keep the gradient that they had; those that another used get the average."""
@@ -258,7 +258,7 @@ class Reducer:
             used[[n for n in self._kept if n not in self._own]] = 0
             told = Tensor.wrap(from_host(used, self._get_control_device()))
             all_reduce(told, ReduceOp.MAX, self.group)
-            anywhere = to_host(told.array)
+            anywhere = to_host(told._array)
         if self.is_static:
             self._anywhere = anywhere
         for number, before in self._kept.items():
@@ -271,7 +271,7 @@ class Reducer:
         order = self._order + [n for n in range(len(self.params)) if n not in set(self._order)]
         told = Tensor.wrap(from_host(np.array(order, np.int64), self._get_control_device()))
         broadcast(told, group=self.group, group_src=0)
-        order = [int(n) for n in to_host(told.array)]
+        order = [int(n) for n in to_host(told._array)]
         # New buckets are new memory, so they are made only where the order is another.
         if order != [n for b in self.buckets for n in b.numbers]:
             self._build(order)
@@ -306,7 +306,7 @@ class Reducer:
 
 def find_leaves(outputs: Sequence[Tensor]) -> set[int]:
     """The ids of all leaves that the outputs were computed from."""
-    stack: list[Any] = [t.node if t.node is not None else t for t in outputs if t.tracked]
+    stack: list[Any] = [t._node if t._node is not None else t for t in outputs if t._tracked]
     seen: set[int] = set()
     leaves: set[int] = set()
     while stack:

@@ -73,7 +73,7 @@ def _compute_norm(name: str, given: Sequence[tuple[Tensor, Tensor | None]], norm
 
 def _compute_part(tensors: Sequence[Tensor | None], p: float) -> Tensor:
     """The share of some tensors in a norm, as a float64 of its own."""
-    given = [Tensor.wrap(t.array) for t in tensors if t is not None and t.numel()]
+    given = [Tensor.wrap(t._array) for t in tensors if t is not None and t.numel()]
     return part_from_norm(get_total_norm(given, p).double(), p) if given else as_tensor(empty_part(p)).double()
 
 

@@ -57,9 +57,9 @@ class Member:
         self.start, self.rows = find_rows(self.shape[0], group.size(), group.rank())
         # Rounded up: all_gather and reduce_scatter move pieces of one size.
         self.part = -(-self.shape[0] // group.size()) * self.row
-        mine = param.array[self.start : self.start + self.rows]
-        self.shard = ShardedParameter(mine, self.shape, self.start, group, mesh, param.tracked)
-        self.whole = new_instance(Parameter, param.array)
+        mine = param._array[self.start : self.start + self.rows]
+        self.shard = ShardedParameter(mine, self.shape, self.start, group, mesh, param._tracked)
+        self.whole = new_instance(Parameter, param._array)
         version_of(self.whole)
         for made in (self.shard, self.whole):
             made.__dict__.update({k: v for k, v in param.__dict__.items() if k not in made.__dict__})
@@ -92,7 +92,7 @@ class Reduction:
         for m, used in zip(self.members, flags[:-1], strict=True):
             if used > 0:
                 self.reached.append(m)
-                self._add(m, self.out[start : start + m.rows * m.row].reshape(m.shard.array.shape))
+                self._add(m, self.out[start : start + m.rows * m.row].reshape(m.shard._array.shape))
             start += m.part
 
     def _add(self, m: Member, g: Array) -> None:
@@ -120,7 +120,7 @@ class FlatShards:
 
     def __init__(self, members: Sequence[Member], group: ProcessGroup, compute: np.dtype | None, reduce: np.dtype | None) -> None:
         self.members, self.group = list(members), group
-        self.dtype = members[0].shard.array.dtype
+        self.dtype = members[0].shard._array.dtype
         # Mixed precision is of floats: integers would lose values, complex numbers their imaginary part.
         self.compute = compute if compute is not None and self.dtype.kind not in "biuc" else self.dtype
         self.reduce = reduce or self.compute
@@ -131,7 +131,7 @@ class FlatShards:
 
     def lay_out(self) -> None:
         """Move the shards, as they are now, into one piece, and make room for the whole parameters. What an older graph has saved is of no more use."""
-        first = self.members[0].shard.array
+        first = self.members[0].shard._array
         self.device = device_of(first)
         self.length = sum(m.part for m in self.members)
         self.shard = empty((self.length,), self.dtype, self.device)
@@ -142,8 +142,8 @@ class FlatShards:
             view = self.shard[start : start + m.rows * m.row].reshape((m.rows, *m.shape[1:]))
             # More processes than rows: the last ones hold an empty part.
             if view.size:
-                copy_into(view, m.shard.array)
-            m.shard.array = view
+                copy_into(view, m.shard._array)
+            m.shard._array = view
             self.views.append(view)
             start += m.part
         # Only host pages can be given back while arrays still name their addresses; GPU memory is freed and made anew.
@@ -163,14 +163,14 @@ class FlatShards:
         self._pages = Pages(end)
         for m, at in zip(self.members, starts, strict=True):
             n = m.row * m.shape[0]
-            m.whole.array = self._pages.array[at : at + n * step].view(self.compute).reshape(m.shape)
+            m.whole._array = self._pages.array[at : at + n * step].view(self.compute).reshape(m.shape)
         self._rooms = [
             self._pages.array[at : at + m.part * size * step].view(self.compute) for m, at in zip(self.members, starts, strict=True)
         ]
 
     def is_laid_out(self) -> bool:
         """Whether the shards are still where they were laid: Module.to and the like move them."""
-        return all(m.shard.array is view for m, view in zip(self.members, self.views, strict=True))
+        return all(m.shard._array is view for m, view in zip(self.members, self.views, strict=True))
 
     @property
     def keeps_address(self) -> bool:
@@ -179,7 +179,7 @@ class FlatShards:
 
     def holds(self, t: Tensor) -> bool:
         """Whether a tensor lies in the memory of the whole parameters, which is given back."""
-        return self._pages is not None and type(t.array) is np.ndarray and self._pages.holds(t.array.__array_interface__["data"][0])
+        return self._pages is not None and type(t._array) is np.ndarray and self._pages.holds(t._array.__array_interface__["data"][0])
 
     # whole parameters
     def begin_gather(self) -> None:
@@ -207,7 +207,7 @@ class FlatShards:
             if m.part:
                 copy_into(room.reshape((size, m.part)), table[:, start : start + m.part])
             if not self.keeps_address:
-                m.whole.array = room[: m.row * m.shape[0]].reshape(m.shape)
+                m.whole._array = room[: m.row * m.shape[0]].reshape(m.shape)
             start += m.part
 
     def cancel_gather(self) -> None:
@@ -223,7 +223,7 @@ class FlatShards:
             self._pages.give_back()
         else:
             for m in self.members:
-                m.whole.array = empty((0,), self.compute, self.device)
+                m.whole._array = empty((0,), self.compute, self.device)
 
     # gradients
     def begin_reduce(self, factor: float) -> Reduction | None:
@@ -231,7 +231,7 @@ class FlatShards:
 
         Behind each process' part stand how many processes had a gradient, for each parameter, and how many had not all.
         """
-        members = [m for m in self.members if m.whole.tracked]
+        members = [m for m in self.members if m.whole._tracked]
         if not members:
             return None
         length, size = sum(m.part for m in members), self.group.size()
@@ -245,7 +245,7 @@ class FlatShards:
             flags[-1 if g is None else i] = 1
             # The zeros stay: all processes send pieces of one size, also for what one of them has not used.
             if g is not None and m.part:
-                self._write_gradient(m, g.array, flat[:, start : start + m.part], factor)
+                self._write_gradient(m, g._array, flat[:, start : start + m.part], factor)
             start += m.part
         _write_flags(flat[:, length:], flags)
         out = empty((flat.shape[1],), self.reduce, self.device)

@@ -342,7 +342,7 @@ def _put_whole_parameters(group: ParameterGroup) -> list[Parameter]:
     group.summoned = True
     wholes = []
     for m in group.members:
-        whole = Parameter(m.shard.full_tensor(), m.shard.tracked)
+        whole = Parameter(m.shard.full_tensor(), m.shard._tracked)
         whole.__dict__.update(m.whole.__dict__)
         m.register(whole)
         wholes.append(whole)
@@ -356,7 +356,7 @@ def _put_shards_back(group: ParameterGroup, wholes: list[Parameter], writeback: 
     for m, whole in zip(group.members, wholes, strict=True):
         # Of changed whole parameters each process keeps its rows; without writeback the changes are dropped.
         if writeback:
-            m.shard.detach().copy_(Tensor.wrap(whole.array[m.start : m.start + m.rows]))
+            m.shard.detach().copy_(Tensor.wrap(whole._array[m.start : m.start + m.rows]))
         m.register(m.shard)
 
 

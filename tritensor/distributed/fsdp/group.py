@@ -58,16 +58,16 @@ class ParameterGroup:
     @property
     def has_trainable(self) -> bool:
         """Whether any parameter takes gradients."""
-        return any(m.shard.tracked for m in self.members)
+        return any(m.shard._tracked for m in self.members)
 
     @property
     def is_frozen_in_part(self) -> bool:
         """Whether some parameters take none."""
-        return not all(m.shard.tracked for m in self.members)
+        return not all(m.shard._tracked for m in self.members)
 
     def is_complete(self) -> bool:
         """Whether all gradients have come."""
-        return all(i in self.came or not m.shard.tracked for i, m in enumerate(self.members))
+        return all(i in self.came or not m.shard._tracked for i, m in enumerate(self.members))
 
     def keeps_address(self) -> bool:
         """Whether a graph can look at memory that is given back meanwhile."""
@@ -108,7 +108,7 @@ class ParameterGroup:
     def _lay_out(self) -> None:
         alike: dict[np.dtype, list[Member]] = {}  # one piece of memory is of one type
         for m in self.members:
-            alike.setdefault(m.shard.array.dtype, []).append(m)
+            alike.setdefault(m.shard._array.dtype, []).append(m)
         self.flats = [FlatShards(found, *self._settings) for found in alike.values()]
 
     def gather(self) -> None:
@@ -124,8 +124,8 @@ class ParameterGroup:
         self._kept = []
         self.is_whole, self.is_coming = True, False
         for m in self.members:
-            if m.whole.tracked != m.shard.tracked:
-                m.whole.requires_grad_(m.shard.tracked)
+            if m.whole._tracked != m.shard._tracked:
+                m.whole.requires_grad_(m.shard._tracked)
             m.register(m.whole)
 
     def reshard(self) -> None:

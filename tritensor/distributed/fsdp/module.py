@@ -67,7 +67,7 @@ class Sharding:
         schedule.enter(self.group)
         for i, m in enumerate(self.group.members):
             # Once for each parameter: hooks of a second forward would count each gradient twice.
-            if m.whole.tracked and not m.hooked:
+            if m.whole._tracked and not m.hooked:
                 m.hooked = True
                 m.whole.register_post_accumulate_grad_hook(functools.partial(self._came, i))
         kind = self.policy.param_dtype
@@ -78,7 +78,7 @@ class Sharding:
         # Frozen parameters bring no gradient that would tell when backward is through with them; the inputs' gradients do.
         if state.enabled and self.group.is_frozen_in_part:
             for t in find_tensors((args, kwargs)):
-                if t.tracked:
+                if t._tracked:
                     self.group.inputs_left += 1
                     t.register_hook(self._input_came)
         return args, kwargs
@@ -108,7 +108,7 @@ class Sharding:
             return output
         if state.enabled:
             for t in find_tensors(output):
-                if t.tracked and t.node is not None:
+                if t._tracked and t._node is not None:
                     t.register_hook(self._output_came)
         # Without a graph nothing is to come that would need them: also a root gives its parameters back.
         if self.reshards or not state.enabled:

@@ -22,7 +22,7 @@ GATHER, REDUCE = "gather", "reduce"
 def call_hooks(members: Iterable[Member]) -> None:
     """The shards' own hooks: their gradient was added to."""
     for m in members:
-        extra = m.shard.extra
+        extra = m.shard._extra
         for hook in list((extra.post_hooks or {}).values()) if extra is not None else ():
             with no_grad():
                 hook(m.shard)
@@ -205,7 +205,7 @@ class Schedule:
         for group in (ranks.shard, ranks.replicas):
             if group is not None:
                 all_reduce(told, ReduceOp.MAX, group)
-        for g, anywhere in zip(self._reduced, to_host(told.array), strict=True):
+        for g, anywhere in zip(self._reduced, to_host(told._array), strict=True):
             if anywhere:
                 self._open.append((g, g.begin_reduce()))
                 self._finish()

@@ -61,7 +61,7 @@ class Sharded:
 
     __slots__ = ()
     __torch_function__ = disabled_torch_function
-    array: Array
+    _array: Array
     global_shape: Size
     global_offset: tuple[int, ...]
     placements: tuple[Shard, ...] = (Shard(0),)
@@ -83,7 +83,7 @@ class Sharded:
 
     def to_local(self) -> Tensor:
         """The part as a plain tensor, memory shared."""
-        return Tensor.wrap(self.array)
+        return Tensor.wrap(self._array)
 
     def full_tensor(self) -> Tensor:
         """The whole tensor, on all processes, which must all call it. Raises ValueError for one that came out of a file."""
@@ -92,10 +92,10 @@ class Sharded:
             raise ArgumentError("full_tensor: this shard came out of a file and knows no processes; load it into a sharded module first")
         rows, rest = self.global_shape[0], tuple(self.global_shape[1:])
         part = -(-rows // group.size())
-        mine, whole = (empty((n, *rest), self.array.dtype, device_of(self.array)) for n in (part, part * group.size()))
+        mine, whole = (empty((n, *rest), self._array.dtype, device_of(self._array)) for n in (part, part * group.size()))
         # Processes without rows send padding alone.
-        if self.array.size:
-            copy_into(mine[: self.array.shape[0]], self.array)
+        if self._array.size:
+            copy_into(mine[: self._array.shape[0]], self._array)
         all_gather_into_tensor(Tensor.wrap(whole), Tensor.wrap(mine), group)
         return Tensor.wrap(whole[:rows])
 
@@ -110,24 +110,24 @@ class Sharded:
     def as_part(self, state: Any) -> Any:
         """State kept beside the part: a tensor of its shape becomes the same part of a whole, memory shared; another value stays what it is."""
         # By its shape: moments have the part's, step counters have no dimensions.
-        if isinstance(state, Tensor) and not isinstance(state, Sharded) and state.ndim and state.array.shape == self.array.shape:
-            return self.like(state.array)
+        if isinstance(state, Tensor) and not isinstance(state, Sharded) and state.ndim and state._array.shape == self._array.shape:
+            return self.like(state._array)
         return state
 
     def detach(self) -> ShardedTensor:
         """The same memory outside the graph; it knows where it belongs."""
-        found = self.like(self.array)
-        found.version = Tensor.detach(self).version  # type: ignore[arg-type]
+        found = self.like(self._array)
+        found._version_counter = Tensor.detach(self)._version_counter  # type: ignore[arg-type]
         return found
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         # A tied parameter stays one parameter in the copy.
         if id(self) not in memo:
-            array = empty(self.array.shape, self.array.dtype, device_of(self.array))
+            array = empty(self._array.shape, self._array.dtype, device_of(self._array))
             if array.size:
-                copy_into(array, self.array)
+                copy_into(array, self._array)
             found = self.like(array, type(self))
-            found.tracked = self.tracked  # type: ignore[attr-defined]
+            found._tracked = self._tracked  # type: ignore[attr-defined]
             memo[id(self)] = found
         return memo[id(self)]
 
@@ -146,11 +146,11 @@ class ShardedParameter(Sharded, Parameter):  # type: ignore[misc]
 
     __slots__ = ("known",)
 
-    heading = "Sharded parameter, the rows of this process:\n"
+    _heading = "Sharded parameter, the rows of this process:\n"
 
     def __new__(cls, array: Array, shape: Sequence[int], start: int, group: ProcessGroup, mesh: Any, requires_grad: bool) -> Any:
         made: Any = new_instance(cls, array)  # type: ignore[type-var]
-        made.tracked = requires_grad
+        made._tracked = requires_grad
         made.global_shape, made.global_offset = Size(shape), (start, *[0] * (len(shape) - 1))
         made.known = (group, mesh)
         return made

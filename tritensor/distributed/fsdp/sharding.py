@@ -46,7 +46,7 @@ def refuse_shards(optimizer: Any, args: Any, kwargs: Any) -> None:
                 name = type(optimizer).__name__
                 raise NotImplementedError(
                     f"{name}.step: a parameter of {tuple(p.global_shape)} is a shard, rows {p.global_offset[0]} to "
-                    f"{p.global_offset[0] + p.array.shape[0]} on this process, and {name} computes with whole ones; take an optimizer that treats each "
+                    f"{p.global_offset[0] + p._array.shape[0]} on this process, and {name} computes with whole ones; take an optimizer that treats each "
                     "element by itself (AdamW, SGD), or DistributedDataParallel with ZeroRedundancyOptimizer"
                 )
 

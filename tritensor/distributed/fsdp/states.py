@@ -166,7 +166,7 @@ def _cut_value(key: str, p: Tensor, value: Any) -> Any:
     if not isinstance(value, Tensor) or not isinstance(p, Sharded):
         return value
     if isinstance(value, Sharded):
-        if (value.global_shape, value.global_offset, value.array.shape) != (p.global_shape, p.global_offset, p.array.shape):
+        if (value.global_shape, value.global_offset, value._array.shape) != (p.global_shape, p.global_offset, p._array.shape):
             raise CheckpointError(
                 f"{WHO}: {key} is a part of {tuple(value.global_shape)} from {value.global_offset}, and one of {tuple(p.global_shape)} from "
                 f"{p.global_offset} is needed here; load it by distributed.checkpoint.load"
@@ -180,4 +180,4 @@ def _cut_value(key: str, p: Tensor, value: Any) -> Any:
             )
         return value
     start = p.global_offset[0]
-    return value.detach()[start : start + p.array.shape[0]]
+    return value.detach()[start : start + p._array.shape[0]]

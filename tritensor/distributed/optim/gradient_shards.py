@@ -36,10 +36,10 @@ class OwnedBucket:
     def place(self, i: int) -> Array:
         """Parameter i's gradient in it, in C order."""
         if self.flat is None:
-            first = self.params[0].array
+            first = self.params[0]._array
             self.flat = empty((self.starts[-1] + len(self.params),), first.dtype, device_of(first))
             fill_zeros(self.flat)
-        return self.flat[self.starts[i] : self.starts[i + 1]].reshape(self.params[i].array.shape)
+        return self.flat[self.starts[i] : self.starts[i + 1]].reshape(self.params[i]._array.shape)
 
     def close(self) -> Array:
         """All gradients that come have come: which ones is noted behind them."""
@@ -125,11 +125,11 @@ class GradientShards:
                 "ZeroRedundancyOptimizer: a gradient came twice in one backward (reentrant checkpoints of a shared parameter do that), and shard_gradients "
                 "had reduced it; use use_reentrant=False, or leave shard_gradients out"
             )
-        if held is None or held.node is not None or held.tracked:
+        if held is None or held._node is not None or held._tracked:
             raise GradError(
                 "ZeroRedundancyOptimizer: shard_gradients takes plain gradients: none was taken away by a hook, or recorded by create_graph=True"
             )
-        self._write_gradient(held.array, bucket.place(i))
+        self._write_gradient(held._array, bucket.place(i))
         p._grad = None
         bucket.left.discard(i)
         self._came.append(number)
@@ -201,4 +201,4 @@ class GradientShards:
         on = self.group.get_control_device(self.params[0].device)
         told = Tensor.wrap(from_host(np.array(order, np.int64), on))
         broadcast(told, group=self.group, group_src=0)
-        self._build([int(n) for n in to_host(told.array)])
+        self._build([int(n) for n in to_host(told._array)])

@@ -156,7 +156,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         for rank, flats in enumerate(self._flats):
             for flat in flats:
                 # module.to() has moved them out: the piece that is sent would hold old values.
-                if not all(flat.holds(i, p.array) for i, p in enumerate(flat.params)):
+                if not all(flat.holds(i, p._array) for i, p in enumerate(flat.params)):
                     raise ArgumentError(
                         "ZeroRedundancyOptimizer.step: a parameter's data became another tensor, which parameters_as_bucket_view=True does not follow; "
                         "make the optimizer after the module is moved or cast"
@@ -296,16 +296,16 @@ def _flatten_parameters(params: list[Tensor]) -> list[Bucket]:
     """The parameters moved into one piece of memory for each type and device."""
     alike: dict[Any, list[Tensor]] = {}
     for p in params:
-        alike.setdefault((p.array.dtype, p.device), []).append(p)
+        alike.setdefault((p._array.dtype, p.device), []).append(p)
     flats = []
     for i, found in enumerate(alike.values()):
         flat = Bucket(i, range(len(found)), found)
         flat.begin()
         for k, p in enumerate(found):
             place = flat.view(k)
-            if p.array.size:
-                copy_into(place, p.array)
-            p.array = place
+            if p._array.size:
+                copy_into(place, p._array)
+            p._array = place
         flats.append(flat)
     return flats
 
@@ -329,7 +329,7 @@ def clip_shares(
     grads = [one.grad for one in params if one.grad is not None and one.grad.numel()]
     norm = get_total_norm(grads, p).double().to(params[0].device)
     if group is not None:
-        part = part_from_norm(norm, p) if grads else ops.full(shape=(), value=empty_part(p), dtype=norm.array.dtype, device=norm.device)
+        part = part_from_norm(norm, p) if grads else ops.full(shape=(), value=empty_part(p), dtype=norm._array.dtype, device=norm.device)
         all_reduce(part, get_norm_op(p), group)
         norm = norm_from_part(part, p)
     if error_if_nonfinite:

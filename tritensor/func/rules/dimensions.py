@@ -44,7 +44,7 @@ def _find_extremum(b: Batch) -> Any:
     if n == 0:
         return b.run(ops.reshape(x, shape=(b.size, 1)), dim=1, keepdim=False)
     if dim is None:
-        made = b.run(ops.reshape(ops.copy(x), shape=(b.size, -1 if 0 in x.array.shape else x.array.size // b.size)), dim=1, keepdim=False)
+        made = b.run(ops.reshape(ops.copy(x), shape=(b.size, -1 if 0 in x._array.shape else x._array.size // b.size)), dim=1, keepdim=False)
         return _change_each(made, lambda y: ops.reshape(y, shape=(b.size, *(1,) * n))) if b.attrs["keepdim"] else made
     return b.run(x, dim=raise_dim(dim, n))
 

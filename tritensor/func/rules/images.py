@@ -11,13 +11,13 @@ from tritensor.ops.table import ops, registry
 
 def fold_examples(x: Any) -> Any:
     """(B, N, ...) as (B * N, ...)."""
-    shape = x.array.shape
+    shape = x._array.shape
     return reshaped(x, (shape[0] * shape[1], *shape[2:]))
 
 
 def unfold_examples(x: Any, size: int) -> Any:
     """Back again."""
-    shape = x.array.shape
+    shape = x._array.shape
     return reshaped(x, (size, shape[0] // size if size else 0, *shape[1:]))  # no examples: no images of theirs
 
 
@@ -33,14 +33,14 @@ def _run_on_images(b: Batch) -> Any:
 # A convolution of images (N, C, ..) with filters (O, C / groups, ..). Several filters of the examples are more groups of channels.
 def channels_in(x: Any) -> Any:
     """(B, N, C, ..) as (N, B * C, ..)."""
-    shape = x.array.shape
+    shape = x._array.shape
     rest = tuple(range(3, len(shape)))
     return reshaped(ops.permute(x, dims=(1, 0, 2, *rest)), (shape[1], shape[0] * shape[2], *shape[3:]))
 
 
 def channels_out(x: Any, size: int) -> Any:
     """(N, B * C, ..) as (B, N, C, ..)."""
-    n, c, *rest = x.array.shape
+    n, c, *rest = x._array.shape
     parts = reshaped(x, (n, size, c // size, *rest))
     return ops.permute(parts, dims=(1, 0, 2, *range(3, len(rest) + 3)))
 
@@ -50,9 +50,9 @@ def _add_bias(y: Any, b: Batch) -> Any:
     bias = b.values[2] if len(b.values) > 2 else None
     if bias is None:
         return y
-    ones = (1,) * (len(y.array.shape) - 3)
+    ones = (1,) * (len(y._array.shape) - 3)
     lead = (b.size, 1) if b.flags[2] else ()  # a bias of each example stands before the image's channels
-    return ops.add(y, ops.reshape(bias, shape=(*lead, bias.array.shape[-1], *ones)))
+    return ops.add(y, ops.reshape(bias, shape=(*lead, bias._array.shape[-1], *ones)))
 
 
 @rule_for("conv1d conv2d conv3d conv1d_input conv2d_input conv3d_input")

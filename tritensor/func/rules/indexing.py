@@ -22,10 +22,10 @@ def _gather(b: Batch) -> Any:
     if n and b.ndim(1) == n:
         return b.run(*b.wholes(), dim=raise_dim(b.attrs["dim"], n), called=called)
     # An example without dimensions as a row of one.
-    given = [ops.reshape(x, shape=(b.size, 1)) if len(x.array.shape) == 1 else x for x in b.wholes()]
+    given = [ops.reshape(x, shape=(b.size, 1)) if len(x._array.shape) == 1 else x for x in b.wholes()]
     out = b.run(*given, dim=1, called=called)
     shape = (b.size, *(b.shape(1) if b.op.name == "gather" else b.shape(0)))
-    return ops.reshape(out, shape=shape) if out.array.shape != shape else out
+    return ops.reshape(out, shape=shape) if out._array.shape != shape else out
 
 
 def _numbers(size: int, ndim: int, on: Any) -> Any:
@@ -84,7 +84,7 @@ def _index_put(b: Batch) -> Any:
     x, value, most = b.whole(0), b.whole(1), _count_index_dims(b, 2)
     indices = _indices(b, 2)
     if lead:  # (B, lead, indices, rest) as (B, indices, lead, rest)
-        n = len(value.array.shape)
+        n = len(value._array.shape)
         value = ops.permute(value, dims=(0, *range(1 + lead, 1 + lead + most), *range(1, 1 + lead), *range(1 + lead + most, n)))
     return b.run(x, value, *indices, dims=(0, *[d + 1 for d in dims]), front=True)
 
@@ -98,13 +98,13 @@ def _embed(b: Batch) -> Any:
     rows, width = b.shape(0)
     table = _reshape_whole(weight, b.size * rows, width)
     index = b.whole(1)
-    shift = _numbers(b.size, len(index.array.shape) - 1, index.device)  # the row at which an example's own table begins
+    shift = _numbers(b.size, len(index._array.shape) - 1, index.device)  # the row at which an example's own table begins
     places = ops.add(ops.cast(index, dtype=_INT), ops.mul(shift, rows))
     padding = b.attrs["padding_idx"]
     out = b.run(table, places, padding_idx=None)
     if padding is None:
         return out
-    kept = ops.reshape(ops.ne(index, padding % rows), shape=(*index.array.shape, 1))  # the row of padding learns nothing
+    kept = ops.reshape(ops.ne(index, padding % rows), shape=(*index._array.shape, 1))  # the row of padding learns nothing
     return ops.where(kept, out, out.detach())
 
 
@@ -124,7 +124,7 @@ def _embed_bags(b: Batch) -> Any:
         weight = _reshape_whole(weight, b.size * rows, width)
         picked, index = index, ops.add(ops.cast(index, dtype=_INT), ops.mul(_numbers(b.size, 1, index.device), rows))
         if padding is not None:
-            weight = ops.cat(weight, ops.full(shape=(1, width), value=0, dtype=weight.array.dtype, device=weight.device), dim=0)
+            weight = ops.cat(weight, ops.full(shape=(1, width), value=0, dtype=weight._array.dtype, device=weight.device), dim=0)
             index, padding = ops.where(ops.eq(picked, padding), b.size * rows, index), b.size * rows
     edges = ops.add(edges, ops.mul(_numbers(b.size, 1, index.device), n))
     end = ops.full(shape=(1,), value=b.size * n, dtype=_INT, device=index.device)

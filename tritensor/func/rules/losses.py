@@ -16,7 +16,7 @@ def _reduce(each: Tensor, reduction: str) -> Tensor:
     """Losses of the elements (B, ...) as an example's loss."""
     if reduction == "none":
         return each
-    dims = tuple(range(1, len(each.array.shape)))
+    dims = tuple(range(1, len(each._array.shape)))
     if not dims:
         return each
     found: Tensor = (ops.sum if reduction == "sum" else ops.mean)(each, dim=dims, keepdim=False)
@@ -42,14 +42,14 @@ def _sum_classes(b: Batch) -> Any:
     else:  # an example is one row
         each = b.run(x, target, weight, reduction="none")
     reduction = b.attrs["reduction"]
-    if reduction != "mean" or target.array.dtype.kind not in "iu":
+    if reduction != "mean" or target._array.dtype.kind not in "iu":
         return _reduce(each, reduction)
     taken = ops.ne(target, b.attrs["ignore_index"])  # the mean is over what is not ignored, of each example by itself
-    weights = ops.cast(taken, dtype=each.array.dtype)
+    weights = ops.cast(taken, dtype=each._array.dtype)
     if weight is not None:
-        rows = reshaped(ops.where(taken, target, 0), (target.array.size,))  # ignored targets may be no class
-        weights = ops.mul(weights, ops.reshape(ops.index_get(weight, rows, dims=(0,), front=False), shape=target.array.shape))
-    dims = tuple(range(1, len(each.array.shape)))
+        rows = reshaped(ops.where(taken, target, 0), (target._array.size,))  # ignored targets may be no class
+        weights = ops.mul(weights, ops.reshape(ops.index_get(weight, rows, dims=(0,), front=False), shape=target._array.shape))
+    dims = tuple(range(1, len(each._array.shape)))
     if not dims:
         return ops.div(each, weights)
     return ops.div(ops.sum(each, dim=dims, keepdim=False), ops.sum(weights, dim=dims, keepdim=False))
@@ -67,7 +67,7 @@ def _run_on_sequences(b: Batch) -> Any:
 
 def channels_in_second(x: Any) -> Any:
     """(B, T, N, C) as (T, B * N, C)."""
-    size, time, n, classes = x.array.shape
+    size, time, n, classes = x._array.shape
     return reshaped(ops.permute(x, dims=(1, 0, 2, 3)), (time, size * n, classes))
 
 
@@ -76,7 +76,7 @@ def _dropout(b: Batch) -> Any:
     """Examples draw one after the other, or all keep what the first keeps; those of a vmap around this one may differ all the same."""
     if b.level.randomness != "same":
         return b.run(b.values[0])
-    ones = ops.full(shape=b.shape(0), value=1, dtype=b.values[0].array.dtype, device=b.values[0].device)
+    ones = ops.full(shape=b.shape(0), value=1, dtype=b.values[0]._array.dtype, device=b.values[0].device)
     return ops.mul(b.values[0], b.run(transform.current.spread(ones, b.level)))
 
 

@@ -18,25 +18,25 @@ def _matmul(b: Batch) -> Any:
     if b.flags[0] and not b.flags[1] and n <= 2:  # (B, .., k) @ (k, c): B is one more of the leading dims
         return ops.matmul(x, y)
     if m == 1:
-        x = ops.reshape(x, shape=(*x.array.shape[:-1], 1, x.array.shape[-1]))
+        x = ops.reshape(x, shape=(*x._array.shape[:-1], 1, x._array.shape[-1]))
     if n == 1:
-        y = ops.reshape(y, shape=(*y.array.shape, 1))
+        y = ops.reshape(y, shape=(*y._array.shape, 1))
     rank = max(m, n, 2)  # batches broadcast from behind: both operands get as many dimensions
     x, y = (_raise_rank(z, b.size if flag else None, rank) for z, flag in zip((x, y), b.flags, strict=True))
     out = ops.matmul(x, y)
-    shape = list(out.array.shape)
+    shape = list(out._array.shape)
     if n == 1:
         del shape[-1]
     if m == 1:
         del shape[-1 if n == 1 else -2]
-    return ops.reshape(out, shape=tuple(shape)) if len(shape) != len(out.array.shape) else out
+    return ops.reshape(out, shape=tuple(shape)) if len(shape) != len(out._array.shape) else out
 
 
 def _raise_rank(x: Any, size: int | None, rank: int) -> Any:
     """A matrix, or a batch of them, with ones between the examples and what each has."""
     if size is None:
         return x
-    own = x.array.shape[1:]
+    own = x._array.shape[1:]
     return x if len(own) == rank else ops.reshape(x, shape=(size, *(1,) * (rank - len(own)), *own))
 
 
@@ -52,8 +52,8 @@ def _linear(b: Batch) -> Any:
     w = ops.permute(b.whole(1), dims=(0, 2, 1)) if b.flags[1] else ops.permute(weight, dims=(1, 0))
     out = ops.matmul(x, w)
     if bias is not None:
-        out = ops.add(out, ops.reshape(bias, shape=(b.size, 1, bias.array.shape[-1])) if b.flags[2] else bias)
-    return reshaped(out, (b.size, *b.shape(0)[:-1], out.array.shape[-1])) if n != 2 else out
+        out = ops.add(out, ops.reshape(bias, shape=(b.size, 1, bias._array.shape[-1])) if b.flags[2] else bias)
+    return reshaped(out, (b.size, *b.shape(0)[:-1], out._array.shape[-1])) if n != 2 else out
 
 
 @rule_for("linear_activation linear_activation_by_result")
@@ -79,7 +79,7 @@ def _invert(b: Batch) -> Any:
     given = [b.whole(0)]
     for i in (1, 2):
         x = b.values[i]
-        if hasattr(x, "array"):
+        if hasattr(x, "_array"):
             x = ops.reshape(x, shape=(b.size, *(1,) * (lead - b.ndim(i)), *b.shape(i))) if b.flags[i] else x
         given.append(x)
     return b.run(*given)
@@ -89,9 +89,9 @@ def _invert(b: Batch) -> Any:
 def _measure(b: Batch) -> Any:
     """The op takes one batch dimension, into which the examples go."""
     x, y = b.whole(0), b.whole(1)
-    lead = x.array.shape[:2]
-    out = b.run(*[reshaped(z, (lead[0] * lead[1], *z.array.shape[2:])) for z in (x, y)])
-    return ops.reshape(out, shape=(*lead, *out.array.shape[1:]))
+    lead = x._array.shape[:2]
+    out = b.run(*[reshaped(z, (lead[0] * lead[1], *z._array.shape[2:])) for z in (x, y)])
+    return ops.reshape(out, shape=(*lead, *out._array.shape[1:]))
 
 
 @rule_for("attention flash_attention")

@@ -54,7 +54,7 @@ def _normalize_channels(b: Batch) -> Any:
     if not b.size:
         return loop_examples(b)
     y, *kept = _to_list(b.run(channels_in(b.whole(0)), *_list_channels(b, 1)))
-    found = (channels_out(y, b.size), *[ops.reshape(k, shape=(b.size, k.array.shape[0] // b.size)) for k in kept])
+    found = (channels_out(y, b.size), *[ops.reshape(k, shape=(b.size, k._array.shape[0] // b.size)) for k in kept])
     return found if b.op.public > 1 else found[0]
 
 
@@ -89,7 +89,7 @@ def _list_channels(b: Batch, first: int) -> list[Any]:
     found = []
     for i in range(first, len(b.values)):
         v = b.whole(i)
-        found.append(None if v is None else reshaped(v, (b.size * v.array.shape[1],)))
+        found.append(None if v is None else reshaped(v, (b.size * v._array.shape[1],)))
     return found
 
 
@@ -115,11 +115,11 @@ _WEIGHTS = frozenset(["w", "weight", "bias", "b"])
 
 def _join_rows(x: Any) -> Any:
     """(B, rows, n) as (rows * B, n), the examples of one row together."""
-    size, rows, n = x.array.shape
+    size, rows, n = x._array.shape
     return reshaped(ops.permute(x, dims=(1, 0, 2)), (rows * size, n))
 
 
 def _split_rows(y: Any, size: int) -> Any:
     """Back again."""
-    rows, n = y.array.shape
+    rows, n = y._array.shape
     return ops.permute(ops.reshape(y, shape=(rows // size if size else 0, size, n)), dims=(1, 0, 2))

@@ -34,11 +34,11 @@ class Batch:
 
     def ndim(self, i: int) -> int:
         """Dimensions of one example of an input."""
-        return len(self.values[i].array.shape) - self.flags[i]
+        return len(self.values[i]._array.shape) - self.flags[i]
 
     def shape(self, i: int) -> tuple[int, ...]:
         """Sizes of one example of an input."""
-        found: tuple[int, ...] = self.values[i].array.shape
+        found: tuple[int, ...] = self.values[i]._array.shape
         return found[1:] if self.flags[i] else found
 
     def whole(self, i: int) -> Any:
@@ -46,7 +46,7 @@ class Batch:
         x = self.values[i]
         if not isinstance(x, Tensor) or self.flags[i]:
             return x
-        return ops.expand(x, shape=(self.size, *x.array.shape))
+        return ops.expand(x, shape=(self.size, *x._array.shape))
 
     def wholes(self) -> list[Any]:
         """All inputs so."""
@@ -108,7 +108,7 @@ def warn_and_loop(b: Batch) -> Any:
 def loop_examples(b: Batch) -> Any:
     """The op of each example, put together."""
     if not b.size:
-        given = [_Example(b.shape(i), x.array.dtype) if isinstance(x, Tensor) else x for i, x in enumerate(b.values)]
+        given = [_Example(b.shape(i), x._array.dtype) if isinstance(x, Tensor) else x for i, x in enumerate(b.values)]
         specs = b.op.shape(*given, **b.attrs)
         specs = (specs,) if hasattr(specs, "dtype") else specs[: b.op.public]  # a Spec is a tuple, too
         on = next(x.device for x in b.values if isinstance(x, Tensor))

@@ -29,9 +29,9 @@ class WrappedArray:
         self.value = value
         self.batched = batched
         self.tangent = tangent
-        shape = value.array.shape
+        shape = value._array.shape
         self.shape: tuple[int, ...] = shape[1:] if batched else shape
-        self.dtype: np.dtype[Any] = value.array.dtype
+        self.dtype: np.dtype[Any] = value._array.dtype
 
     @property
     def device(self) -> Any:

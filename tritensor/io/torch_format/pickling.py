@@ -131,13 +131,13 @@ class Pickler(PlainPickler):  # type: ignore[misc]
         kind = type(obj)
         if kind not in (Tensor, Parameter, Buffer) and kind.__reduce_ex__ is not Tensor.__reduce_ex__:
             return NotImplemented
-        function, args = self._rebuild_call(obj, obj.tracked if kind is not Parameter else False)
+        function, args = self._rebuild_call(obj, obj._tracked if kind is not Parameter else False)
         state = dict(obj.__dict__)
         if kind is Parameter:
             plain = _PlainTensor(function, args)
             if state:
-                return _intern_name("torch._utils", "_rebuild_parameter_with_state"), (plain, obj.tracked, OrderedDict(), state)
-            return _intern_name("torch._utils", "_rebuild_parameter"), (plain, obj.tracked, OrderedDict())
+                return _intern_name("torch._utils", "_rebuild_parameter_with_state"), (plain, obj._tracked, OrderedDict(), state)
+            return _intern_name("torch._utils", "_rebuild_parameter"), (plain, obj._tracked, OrderedDict())
         if kind is Buffer:  # PyTorch has no class for it: a buffer is a tensor with this attribute
             state = {"_is_buffer": True, **state}
         if kind in (Tensor, Buffer) and not state:

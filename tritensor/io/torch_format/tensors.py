@@ -102,7 +102,7 @@ def _finish_tensor(vm: Any, t: Tensor, requires_grad: Any, hooks: Any, metadata:
         if type(metadata) is not dict or not set(metadata) <= {"conj", "neg"} or not all(v is True for v in metadata.values()):
             raise DamagedPickle(f"a tensor's metadata {describe(metadata)} is not known")
         vm.charge(3 * t.nbytes)
-        seen = t.array
+        seen = t._array
         t = new_tensor(from_host(_resolve_lazy_view(seen, metadata), t.device))
         _recompute_later(vm, t, lambda: _resolve_lazy_view(seen, metadata))
     return _set_requires_grad(t, requires_grad)
@@ -121,10 +121,10 @@ def _recompute_later(vm: Any, t: Tensor, compute: Callable[[], np.ndarray]) -> N
 
     def fill() -> None:
         values = np.ascontiguousarray(compute())
-        if isinstance(t.array, np.ndarray):
-            t.array[...] = values
-        elif values.size and type(t.array) is CudaArray:
-            t.array.storage.write(values, 0)
+        if isinstance(t._array, np.ndarray):
+            t._array[...] = values
+        elif values.size and type(t._array) is CudaArray:
+            t._array.storage.write(values, 0)
 
     vm.mapper.deferred.append(fill)
 
@@ -190,10 +190,10 @@ def rebuild_from_type(vm: Any, function: Any, cls: Any, args: Any, state: Any) -
     if cls is not Tensor and cls is not Parameter:
         if not vm.trusts(cls) or not issubclass(cls, Tensor):
             raise DamagedPickle(f"a tensor of class {getattr(cls, '__name__', cls)}")
-        tracked, made = made.tracked, new_instance(cls, made.array)  # not cls(...), which may take anything
-        made.tracked = tracked
+        tracked, made = made._tracked, new_instance(cls, made._array)  # not cls(...), which may take anything
+        made._tracked = tracked
     elif cls is Parameter and type(made) is not Parameter:
-        made = Parameter(made, made.tracked)
+        made = Parameter(made, made._tracked)
     if type(state) is dict and state.get("_is_buffer") is True and type(made) is Tensor:
         made = Buffer(made, persistent=state.get("persistent") is not False)
         state = {k: v for k, v in state.items() if k not in ("_is_buffer", "persistent")}
@@ -208,5 +208,5 @@ def rebuild_device_tensor(vm: Any, data: Any, dtype: Any, where: Any, requires_g
     t = new_tensor(data) if isinstance(data, np.ndarray) and dtypes.of(data.dtype) else _as_tensor(data)
     vm.charge(2 * t.numel() * dtype.itemsize)
     made = vm.mapper.tensor(t.to(dtype), where)
-    _recompute_later(vm, made, lambda: to_host(t.to(dtype).array))
+    _recompute_later(vm, made, lambda: to_host(t.to(dtype)._array))
     return _set_requires_grad(made, requires_grad)

@@ -79,9 +79,9 @@ def assign_windows(tensors: Iterable[Tensor]) -> dict[int, Window]:
     for t in tensors:
         span = _find_span(t)
         if span is None:
-            found[id(t)] = _store_alone(t.array)
+            found[id(t)] = _store_alone(t._array)
         else:
-            spans.setdefault(str(device_of(t.array)), []).append((id(t), span))
+            spans.setdefault(str(device_of(t._array)), []).append((id(t), span))
     for members in spans.values():
         members.sort(key=lambda member: (member[1].low, -member[1].high))
         group, high = members[:1], members[0][1].high
@@ -97,7 +97,7 @@ def assign_windows(tensors: Iterable[Tensor]) -> dict[int, Window]:
 
 def _find_span(t: Tensor) -> _Span | None:
     """The span of a tensor's memory; None for one that cannot share a storage: it has no elements, runs backwards, or not by whole elements."""
-    x = t.array
+    x = t._array
     if not isinstance(x, np.ndarray | CudaArray) or x.size == 0:
         return None
     if isinstance(x, np.ndarray) and any(s % x.itemsize for s in x.strides):  # a field of a record array

@@ -49,7 +49,7 @@ class TraceLevel(Level):
     # -- values
     def add_input(self, x: Tensor) -> Tensor:
         """A traced stand-in for an input, on a copy of its values."""
-        array = WrappedArray(self, new_tensor(x.detach().clone().array))
+        array = WrappedArray(self, new_tensor(x.detach().clone()._array))
         item = TracedInput(len(self.traced_inputs), array.shape, array.dtype)
         self.traced_inputs.append(item)
         self.slots[id(array)] = Slot(array, item)
@@ -59,10 +59,10 @@ class TraceLevel(Level):
         """What an input of an op is in the graph: an Item for a tensor, else what was given."""
         if not isinstance(x, Tensor):
             return x
-        if type(x.array) is not WrappedArray or x.array.level is not self:
+        if type(x._array) is not WrappedArray or x._array.level is not self:
             return self.constant(x)
-        slot = self.slots.get(id(x.array))
-        return self.current(slot) if slot is not None else self.constant(x.array.value)
+        slot = self.slots.get(id(x._array))
+        return self.current(slot) if slot is not None else self.constant(x._array.value)
 
     def current(self, slot: Slot) -> Item:
         """The value of a slot now: a view is taken anew where its base was written since."""
@@ -81,16 +81,20 @@ class TraceLevel(Level):
         found = self.constants.get(key)
         if found is None:
             self.kept_alive.append(x)
-            name = self.names.get(id(x.array), "")
-            root = x if x.path is None else x.path[0]
-            if not name and x.path is not None and (id(root.array) in self.names or root.array.size <= max(4 * x.array.size, _SMALL_ROOT)):
-                found, under = self.item(root), root if type(root.array) is not WrappedArray else root.array.value
-                for op, attrs, _ in x.path[1:]:
-                    under = new_tensor(op.cpu(under.array, **attrs))
-                    found = self.call(op.name, (found,), attrs, [(under.array.shape, under.array.dtype, under)])[0]
+            name = self.names.get(id(x._array), "")
+            root = x if x._view_path is None else x._view_path[0]
+            if (
+                not name
+                and x._view_path is not None
+                and (id(root._array) in self.names or root._array.size <= max(4 * x._array.size, _SMALL_ROOT))
+            ):
+                found, under = self.item(root), root if type(root._array) is not WrappedArray else root._array.value
+                for op, attrs, _ in x._view_path[1:]:
+                    under = new_tensor(op.cpu(under._array, **attrs))
+                    found = self.call(op.name, (found,), attrs, [(under._array.shape, under._array.dtype, under)])[0]
             else:
-                values = to_host(x.array)
-                found = Constant(name, np.array(values) if not name or not x.tracked else values, user_line())
+                values = to_host(x._array)
+                found = Constant(name, np.array(values) if not name or not x._tracked else values, user_line())
             self.constants[key] = found
         return found
 
@@ -113,11 +117,11 @@ class TraceLevel(Level):
     def record_call(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Note a call that was made on what lies below; gives its outputs as traced tensors."""
         items = tuple([self.item(x) for x in inputs])
-        results = self.call(op.name, items, attrs, [(y.array.shape, y.array.dtype, y) for y in values])
+        results = self.call(op.name, items, attrs, [(y._array.shape, y._array.dtype, y) for y in values])
         outs = []
         for y, result in zip(values, results, strict=True):
             array = WrappedArray(self, y)
-            base = self.slots.get(id(inputs[0].array)) if op.view else None
+            base = self.slots.get(id(inputs[0]._array)) if op.view else None
             slot = Slot(array, result, base, (op, attrs) if base is not None else None)
             if base is not None:
                 slot.seen = items[0]
@@ -137,22 +141,22 @@ class TraceLevel(Level):
         """Let a tensor from outside, which is about to be written, be a traced one on a copy, with its views; `restore` undoes it."""
         item = self.constant(x)
         for t in (x, *views):
-            self.replaced.append((t, t.array, t.node, t.tracked))
-        x.array = WrappedArray(self, replayed[0])  # type: ignore[assignment]
-        self.slots[id(x.array)] = root = Slot(x.array, item)  # type: ignore[arg-type]
+            self.replaced.append((t, t._array, t._node, t._tracked))
+        x._array = WrappedArray(self, replayed[0])  # type: ignore[assignment]
+        self.slots[id(x._array)] = root = Slot(x._array, item)  # type: ignore[arg-type]
         for view, under in zip(views, replayed[1:], strict=True):
             array = WrappedArray(self, under)
             at = root
-            for op, attrs, _ in view.path[1:-1]:  # type: ignore[index]
-                inner = new_tensor(op.cpu(at.array.value.array, **attrs))
-                result = self.call(op.name, (self.current(at),), attrs, [(inner.array.shape, inner.array.dtype, inner)])[0]
+            for op, attrs, _ in view._view_path[1:-1]:  # type: ignore[index]
+                inner = new_tensor(op.cpu(at.array.value._array, **attrs))
+                result = self.call(op.name, (self.current(at),), attrs, [(inner._array.shape, inner._array.dtype, inner)])[0]
                 at = Slot(WrappedArray(self, inner), result, at, (op, attrs))
-            op, attrs, _ = view.path[-1]  # type: ignore[index]
+            op, attrs, _ = view._view_path[-1]  # type: ignore[index]
             result = self.call(op.name, (self.current(at),), attrs, [(array.shape, array.dtype, under)])[0]
             self.slots[id(array)] = Slot(array, result, at, (op, attrs))
-            view.array = array  # type: ignore[assignment]
+            view._array = array  # type: ignore[assignment]
         for t in (x, *views):
-            t.set_node(None)
+            t._set_node(None)
 
     def write(self, array: WrappedArray, value: Tensor) -> None:
         """An array was overwritten with a value of its shape and type: its base, and through that all views, hold it from now on."""
@@ -181,5 +185,5 @@ class TraceLevel(Level):
     def restore(self) -> None:
         """Give tensors from outside their own memory back."""
         for t, array, node, tracked in reversed(self.replaced):
-            t.array, t.node, t.tracked = array, node, tracked
+            t._array, t._node, t._tracked = array, node, tracked
         self.replaced.clear()

@@ -51,12 +51,12 @@ def trace(
             stand_ins = [level.add_input(x) for x in inputs]
             if isinstance(call, Module):
                 for t in {id(t): t for t in (*call.parameters(), *call.buffers())}.values():
-                    level.trace_in_place(t, [], [new_tensor(t.array)])
+                    level.trace_in_place(t, [], [new_tensor(t._array)])
             args, kwargs = assemble(stand_ins)
             found = call(*args, **kwargs)
             flat = _flatten_outputs(found)
             outputs = [level.item(x) for x in flat]
-            values = [to_host(x.array.value.array if isinstance(y, Item) and hasattr(x.array, "level") else x.array) if isinstance(x, Tensor) else x
+            values = [to_host(x._array.value._array if isinstance(y, Item) and hasattr(x._array, "level") else x._array) if isinstance(x, Tensor) else x
                       for x, y in zip(flat, outputs, strict=True)]  # fmt: skip
             values = [np.array(v) if isinstance(v, np.ndarray) else v for v in values]
         finally:
@@ -69,7 +69,7 @@ def state_names(call: Any) -> dict[int, str]:
     names: dict[int, str] = {}
     if isinstance(call, Module):
         for name, t in (*call.named_parameters(remove_duplicate=False), *call.named_buffers(remove_duplicate=False)):
-            names.setdefault(id(t.array), name)
+            names.setdefault(id(t._array), name)
     return names
 
 

@@ -61,7 +61,7 @@ def _run_mutating_op(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> 
     since = next_sequence()
     value = ops.index_put(x, v, *indices, accumulate=False, **attrs)
     transform.current.adopt(x, value, "setitem")
-    transform.current.write(x.array, value, "setitem", since)
+    transform.current.write(x._array, value, "setitem", since)
     written(op, (x,))
 
 
@@ -82,10 +82,10 @@ def adopt(x: Tensor, value: Tensor, name: str) -> None:
     """Let a tensor from outside of the trace, which is about to be written with a traced value, be traced itself: on a copy of its memory."""
     level = _find_trace(value)
     if level is not None and _find_trace(settle(x)) is None:
-        root = settle(x if x.path is None else x.path[0])
-        own = new_tensor(root.array).clone()
+        root = settle(x if x._view_path is None else x._view_path[0])
+        own = new_tensor(root._array).clone()
         views = [v for v in {id(v): v for v in (x, *find_views(root))}.values() if v is not root]
-        level.trace_in_place(root, views, [own, *[take_path(v.path[1:], own) for v in views]])  # type: ignore[index]
+        level.trace_in_place(root, views, [own, *[take_path(v._view_path[1:], own) for v in views]])  # type: ignore[index]
     if not _is_trace(level_of(value)):
         interpreter.adopt(x, value, name)
 
@@ -94,7 +94,7 @@ def _find_trace(x: Tensor) -> TraceLevel | None:
     """The trace that a tensor stands in, below the transforms that may surround it."""
     level = level_of(x)
     while level is not None and level.kind != TRACE:
-        x = x.array.value
+        x = x._array.value
         level = level_of(x)
     return level if isinstance(level, TraceLevel) and level.alive else None
 
@@ -139,7 +139,7 @@ def _zeros_for_empty(made: Tensor) -> Tensor:
     """Zeros, noted, for uninitialised memory; what is noted already as it is."""
     if _is_trace(level_of(made)):
         return made
-    zeros: Tensor = ops.full(shape=tuple(made.array.shape), value=0, dtype=made.array.dtype, device=made.device)
+    zeros: Tensor = ops.full(shape=tuple(made._array.shape), value=0, dtype=made._array.dtype, device=made.device)
     return zeros
 
 

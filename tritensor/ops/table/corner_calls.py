@@ -49,5 +49,5 @@ def shape_of(x: Any) -> tuple[int, ...] | None:
 
 
 def dtype_of(x: Any) -> Any:
-    x = getattr(x, "array", x)
+    x = getattr(x, "_array", x)
     return np.dtype(x.dtype) if hasattr(x, "dtype") else None

@@ -157,7 +157,7 @@ def _spec(x: Any) -> Any:
     """What is known of an input: the shape and type of an array, a tensor, or a (shape, dtype)."""
     from tritensor.ground import dtypes
 
-    x = getattr(x, "array", x)
+    x = getattr(x, "_array", x)
     if isinstance(x, tuple) and len(x) == 2 and isinstance(x[0], (tuple, list)):
         return Spec(tuple(x[0]), dtypes.as_dtype(x[1]).numpy)
     return Spec(tuple(x.shape), np.dtype(x.dtype)) if hasattr(x, "shape") and hasattr(x, "dtype") else x

@@ -105,7 +105,7 @@ def _probe_functions(recording: Recording, patches: Patches) -> None:
         start, sequence = clock(), 0
         try:
             out = plain(cls, *args, **kwargs)
-            node = getattr(out, "node", None)
+            node = getattr(out, "_node", None)
             sequence = find_sequence(out) if node is None else node.sequence
             return out
         finally:

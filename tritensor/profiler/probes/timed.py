@@ -15,7 +15,7 @@ from tritensor.profiler.records import NAMED, OP, ArrayInfo, Detail, clock
 
 def strip_memory(value: Any) -> Any:
     """An argument without its memory: arrays as Given, lists of them as tuples, numbers and strings as they are, anything else None."""
-    array = getattr(value, "array", None)
+    array = getattr(value, "_array", None)
     if array is not None and hasattr(array, "dtype"):
         return ArrayInfo(tuple(array.shape), array.dtype)
     if isinstance(value, list | tuple):
@@ -46,7 +46,7 @@ def _time_op(recording: Recording, op: Any, call: Callable[..., Any]) -> Callabl
             append((OP, name, start, now(), thread(), 0, None))  # a call that raises took time as well
             raise
         end = now()
-        node = getattr(out, "node", None)
+        node = getattr(out, "_node", None)
         append((OP, name, start, end, thread(), find_sequence(out) if node is None else node.sequence, None))
         return out
 
@@ -57,7 +57,7 @@ def find_sequence(out: Any) -> int:
     """The sequence number of the node of a result, or of the first of several; 0 without a node."""
     if type(out) is tuple:  # looked at last: most ops have one output
         for y in out:
-            node = getattr(y, "node", None)
+            node = getattr(y, "_node", None)
             if node is not None:
                 # an op with several outputs has a branch of its node for each; a Function that returns a tuple of one has none
                 return int(node.edges[0].sequence if type(node) is Branch else node.sequence)
@@ -81,11 +81,11 @@ def _time_op_in_detail(recording: Recording, op: Any, call: Callable[..., Any]) 
         try:
             out = call(*args, **attrs)
             end = clock()
-            node = getattr(out, "node", None)
+            node = getattr(out, "_node", None)
             sequence = find_sequence(out) if node is None else node.sequence
             return out
         finally:
-            kept = {k: strip_memory(v) if hasattr(v, "array") else v for k, v in attrs.items()} if options.inputs else None
+            kept = {k: strip_memory(v) if hasattr(v, "_array") else v for k, v in attrs.items()} if options.inputs else None
             after = held() if options.memory else None
             append((OP, op.name, start, end or clock(), get_ident(), sequence, Detail(given, kept, before, after, where, op)))
 
@@ -112,7 +112,7 @@ def time_call(
         try:
             out = call(*args, **kwargs)
             wanted = only is None or only(out)
-            if kind == NAMED and (node := getattr(out, "node", None)) is not None:
+            if kind == NAMED and (node := getattr(out, "_node", None)) is not None:
                 sequence = node.sequence
             return out
         finally:

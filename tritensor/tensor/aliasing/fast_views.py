@@ -24,39 +24,41 @@ def new_view(x: Tensor, shape: tuple[int, ...], array: Any, name: str, attrs: di
     meta = ((shape, array.dtype),)
     # Slots are set one by one: this is the body of new_tensor without its call.
     t = _new(Tensor)
-    t.array = array
+    t._array = array
     t._grad = None
-    t.version = x.version or version_of(x)
+    t._version_counter = x._version_counter or version_of(x)
     recording = state.enabled
     # Bare node construction, in step with Node.__init__.
-    if recording and x.tracked:
-        node = t.node = _new(Node)  # what Node(...) does, without the call
+    if recording and x._tracked:
+        node = t._node = _new(Node)  # what Node(...) does, without the call
         node.op = op
-        node.edges = (x.node or x,)
+        node.edges = (x._node or x,)
         node.inputs = node.outputs = node.hooks = None
         node.attrs = attrs
         node.meta = meta
         node.sequence = next_sequence()
-        t.tracked = True
+        t._tracked = True
     else:
-        t.node = None
-        t.tracked = False
-    t.extra = None
-    above = x.path
-    extra = x.extra if above is None else above[0].extra
-    if recording and extra is not None and (above is None or x.extra is None):  # what record_view_of does where the base has views already
+        t._node = None
+        t._tracked = False
+    t._extra = None
+    above = x._view_path
+    extra = x._extra if above is None else above[0]._extra
+    if (
+        recording and extra is not None and (above is None or x._extra is None)
+    ):  # what _record_view_of does where the base has views already
         views = extra.views
         if views is not None and len(fresh := views.fresh) < 32:
-            t.path = (x, (op, attrs, meta)) if above is None else (*above, (op, attrs, meta))
+            t._view_path = (x, (op, attrs, meta)) if above is None else (*above, (op, attrs, meta))
             fresh[id(t)] = ref(t)
             return t
-    t.record_view_of(x, (op, attrs, meta), recording)
+    t._record_view_of(x, (op, attrs, meta), recording)
     return t
 
 
 def reshape(x: Tensor, *shape: Any) -> Tensor | None:
     """x in another shape, which may hold one -1; None where that is not plain (the caller then looks closer)."""
-    array = x.array
+    array = x._array
     if type(array) is CudaArray:
         window = windows.reshape(array, shape)
         return None if window is None else new_view(x, array.shape, window, "reshape", {"shape": window.shape})
@@ -80,7 +82,7 @@ _permute_attrs: dict[tuple[Any, ...], dict[str, Any]] = {}  # and by the dims gi
 
 def transpose(x: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tensor | None:
     """Two dimensions exchanged; None where that is not plain."""
-    array = x.array
+    array = x._array
     kind = type(array)
     if (kind is not np.ndarray and kind is not CudaArray) or len(dims) != 2 or dim0 is not None or dim1 is not None:
         return None
@@ -101,7 +103,7 @@ def transpose(x: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tens
 
 def t(x: Tensor) -> Tensor | None:
     """The transpose of a matrix; None where that is not plain."""
-    array = x.array
+    array = x._array
     if type(array) is CudaArray:
         if len(shape := array.shape) != 2:
             return None
@@ -113,7 +115,7 @@ def t(x: Tensor) -> Tensor | None:
 
 def permute(x: Tensor, *dims: Any) -> Tensor | None:
     """Dimensions in another order; None where that is not plain."""
-    array = x.array
+    array = x._array
     kind = type(array)
     if kind is not np.ndarray and kind is not CudaArray:
         return None
@@ -146,7 +148,7 @@ CACHE_ENTRIES = 4096  # entries of such a dictionary
 
 def unsqueeze(x: Tensor, dim: Any) -> Tensor | None:
     """A new dimension of size 1; None where that is not plain."""
-    array = x.array
+    array = x._array
     kind = type(array)
     if (kind is not np.ndarray and kind is not CudaArray) or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
         return None
@@ -172,7 +174,7 @@ def _remember(into: dict[Any, Any], key: Any, value: Any) -> Any:
 
 def squeeze(x: Tensor, dim: Any = None) -> Tensor | None:
     """Without one dimension, of size 1; None where that is not plain."""
-    array = x.array
+    array = x._array
     kind = type(array)
     if (kind is not np.ndarray and kind is not CudaArray) or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
         return None
@@ -190,7 +192,7 @@ def squeeze(x: Tensor, dim: Any = None) -> Tensor | None:
 
 def getitem(x: Tensor, index: Any) -> Tensor | None:
     """x[index] for an int, a slice with a positive step, or a tuple of these, one Ellipsis among them; None where that is not plain."""
-    array = x.array
+    array = x._array
     on_gpu = type(array) is CudaArray
     if type(array) is not np.ndarray and not on_gpu:
         return None
@@ -251,7 +253,7 @@ def select(x: Tensor, dim: Any, index: Any) -> Tensor | None:
 
 def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor | None:
     """x stretched to a size without -1; None where that is not plain."""
-    array = x.array
+    array = x._array
     if type(array) is CudaArray:
         window = windows.expand(array, size)
         return None if window is None else new_view(x, array.shape, window, "expand", {"shape": size})

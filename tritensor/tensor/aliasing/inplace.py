@@ -36,7 +36,7 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
     shapes have to be fitted, or memory is shared in part.
     """
     op = _direct_op(name, len(operands))
-    a = target.array
+    a = target._array
     # Floats only: integers would need the checks of promotion that `overwrite` makes.
     if op is None or type(a) in _ELSEWHERE or is_write_recorded(target) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a):
         return False
@@ -47,9 +47,9 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
         if type(y) is float or (type(y) is int and abs(y) < 2**53):
             given.append(y)
             continue
-        if not isinstance(y, Tensor) or (y.tracked and state.enabled):
+        if not isinstance(y, Tensor) or (y._tracked and state.enabled):
             return False
-        b = y.array
+        b = y._array
         # Reading memory that is being written is safe only where each element is read before it is written: for the target itself.
         if type(b) is not type(a) or b.dtype != a.dtype or (b is not a and (device_of(b) != device_of(a) or same_memory(a, b))):
             return False
@@ -64,7 +64,7 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
     if not isinstance(a, CudaArray) and not isinstance(getattr(run, "bare", run), np.ufunc):
         return False  # a formula of several steps would read what its first step has overwritten
     # Memory that was lent to saved values of the graph is given its own copy before it changes.
-    if (version := target.version) is not None and version.borrowers is not None:
+    if (version := target._version_counter) is not None and version.borrowers is not None:
         copy_for_borrowers(target)
     try:
         run(*given, out=a)
@@ -95,7 +95,7 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 def _fill_directly(x: Tensor, value: Any, name: str) -> bool:
     """Write a number directly over floating contents that no graph remembers; False, having done nothing, where that cannot be."""
-    a = x.array
+    a = x._array
     # bool and complex need the cast that `overwrite` makes.
     if (type(value) is not float and type(value) is not int) or type(a) in _ELSEWHERE:
         return False
@@ -127,18 +127,18 @@ def overwrite(
     """
     if not isinstance(value, Tensor) and _fill_directly(x, value, name):
         return x
-    a, given = x.array, value
-    b = value.array if isinstance(value, Tensor) else None
+    a, given = x._array, value
+    b = value._array if isinstance(value, Tensor) else None
     # The usual case (one type, one shape, CPU) skips four function calls.
     if type(b) is not np.ndarray or type(a) is not np.ndarray or b.dtype != a.dtype or b.shape != a.shape:
         value = _fit_value(x, value, name)
-    if type(value.array) is WrappedArray:
+    if type(value._array) is WrappedArray:
         # A plain tensor that takes a wrapped value becomes part of the transform, or is refused there.
         transform.current.adopt(x, value, name)
-    recorded = state.enabled and (value.tracked or is_write_recorded(x))
+    recorded = state.enabled and (value._tracked or is_write_recorded(x))
     if recorded:
         refuse_write(x, name)
-    shared = not has_own_cells(x.array)
+    shared = not has_own_cells(x._array)
     # A recorded write has one gradient per element, but shared cells have one value: no rule covers that.
     if shared and (recorded or not elements_agree(x, name, given, one_value)):
         refuse_overlap(x, name)
@@ -147,17 +147,17 @@ def overwrite(
         write_changed(x, value)
         version_of(x).bump(name)
         return x
-    node = value.node
+    node = value._node
     # Each level of a transform has a graph of its own; all of them may have saved x.
-    if type(value.array) is WrappedArray or beside:
+    if type(value._array) is WrappedArray or beside:
         for n in dict.fromkeys([n for y in (value, *beside) for n in _all_nodes(y)]):
             _copy_saved(x, n, n.sequence - 1 if since is None else since)
     elif node is not None:
         _copy_saved(x, node, node.sequence - 1 if since is None else since)
-    if type(x.array) is WrappedArray:
-        transform.current.write(x.array, value, name, since, beside)
+    if type(x._array) is WrappedArray:
+        transform.current.write(x._array, value, name, since, beside)
     else:
-        copy_into(a, value.array)
+        copy_into(a, value._array)
     version_of(x).bump(name)
     if recorded:
         rebase_history(x, value, name, since is not None and node is not None and node.sequence > since)
@@ -169,7 +169,7 @@ def _copy_saved(x: Tensor, node: Node, since: int) -> None:
 
     Only where the contents of now are those that the node saved; if not, the node's own check refuses later.
     """
-    version = x.version
+    version = x._version_counter
     written = 0 if version is None else version.stamp
     copies: dict[int, Tensor] = {}
     stack = [node]
@@ -192,22 +192,22 @@ def _copy_saved(x: Tensor, node: Node, since: int) -> None:
 
 def _all_nodes(y: Tensor) -> list[Node]:
     """Where a tensor hangs in the graphs of all levels: its own, and those of its value and its tangent below a transform."""
-    found = [] if y.node is None else [y.node]
-    if type(a := y.array) is WrappedArray:
+    found = [] if y._node is None else [y._node]
+    if type(a := y._array) is WrappedArray:
         found += _all_nodes(a.value) if a.tangent is None else _all_nodes(a.value) + _all_nodes(a.tangent)
     return found
 
 
 def _shares_counter(version: Version | None, s: Any) -> bool:
     """Whether a saved tensor looks at the memory whose writes a counter counts."""
-    return version is not None and getattr(s, "version", None) is version
+    return version is not None and getattr(s, "_version_counter", None) is version
 
 
 def _copy_saved_tensor(s: Tensor, copies: dict[int, Tensor]) -> Tensor:
     """A copy of s with s's place in the graph, the same for every node that saved s."""
     if id(s) not in copies:
-        copies[id(s)] = old = new_tensor(engine.copy(s.array))
-        old.node, old.tracked = s.node, s.tracked
+        copies[id(s)] = old = new_tensor(engine.copy(s._array))
+        old._node, old._tracked = s._node, s._tracked
     return copies[id(s)]
 
 
@@ -215,34 +215,36 @@ def _fit_value(x: Tensor, value: Any, name: str) -> Tensor:
     """The value as a tensor of x's shape, dtype and device."""
     if not isinstance(value, Tensor):
         value = (
-            ops.full(shape=tuple(x.array.shape), value=value, dtype=x.array.dtype, device=x.device)
+            ops.full(shape=tuple(x._array.shape), value=value, dtype=x._array.dtype, device=x.device)
             if isinstance(value, bool | int | float | complex | np.generic) and not isinstance(value, np.character)
             else as_tensor(value, x, name)
         )
     if value.device != x.device:
         raise DeviceError(f"{name}: the tensor is on {x.device}, the value on {value.device}; move the value with .to({str(x.device)!r})")
-    if value.array.dtype != x.array.dtype:
-        have, want = dtypes.of(value.array.dtype), x.dtype
+    if value._array.dtype != x._array.dtype:
+        have, want = dtypes.of(value._array.dtype), x.dtype
         # PyTorch's rule of result types in place: the kind may rise into the target's, never fall.
         rank = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
         if rank[have.kind] > rank[want.kind]:
             raise DTypeError(
                 f"{name}: the result is {have.name} and does not fit into {want.name}; use the out-of-place form, or convert with .to(...)"
             )
-        value = ops.cast(value, dtype=x.array.dtype)
-    if value.array.shape != x.array.shape:
+        value = ops.cast(value, dtype=x._array.dtype)
+    if value._array.shape != x._array.shape:
         # x[i] = value takes leading sizes of 1, as numpy does; x.add_(value) does not.
-        lead = value.array.shape[: max(value.ndim - x.ndim, 0)]
-        stretched = value.array.shape[len(lead) :]
+        lead = value._array.shape[: max(value.ndim - x.ndim, 0)]
+        stretched = value._array.shape[len(lead) :]
         if (
             (lead and name != "setitem")
             or any(n != 1 for n in lead)
-            or any(m not in (1, n) for m, n in zip(reversed(stretched), reversed(x.array.shape), strict=False))
+            or any(m not in (1, n) for m, n in zip(reversed(stretched), reversed(x._array.shape), strict=False))
         ):
-            raise ShapeError(f"{name}: a result of shape {value.array.shape} does not fit into {x.array.shape}; use the out-of-place form")
+            raise ShapeError(
+                f"{name}: a result of shape {value._array.shape} does not fit into {x._array.shape}; use the out-of-place form"
+            )
         if lead:
             value = ops.reshape(value, shape=stretched)
-        value = ops.expand(value, shape=tuple(x.array.shape))
+        value = ops.expand(value, shape=tuple(x._array.shape))
     return value
 
 
@@ -251,13 +253,13 @@ def write_out(out: Tensor, value: Any, name: str) -> Tensor:
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}: out is a {type(out).__name__}, not a tensor; give a tensor to write to")
     # PyTorch refuses out= in a graph: the write would be recorded nowhere.
-    if state.enabled and (out.tracked or value.tracked):
+    if state.enabled and (out._tracked or value._tracked):
         raise GradError(f"{name}: out= does not record gradients; call it under no_grad(), or use the result that {name} returns")
-    if out.array.shape != value.array.shape:
+    if out._array.shape != value._array.shape:
         # Resizing an empty out is the documented use, and needs no warning.
-        if out.array.size:
+        if out._array.size:
             warn(
-                f"{name}: out has shape {tuple(out.array.shape)} and was resized to {tuple(value.array.shape)}; "
+                f"{name}: out has shape {tuple(out._array.shape)} and was resized to {tuple(value._array.shape)}; "
                 "give an out of the result's shape, or an empty one"
             )
         resize(out, value, name)
@@ -268,22 +270,22 @@ def write_out(out: Tensor, value: Any, name: str) -> Tensor:
 def resize(x: Tensor, value: Tensor, name: str) -> None:
     """Make `value` the contents of x and its shape x's, in x's memory; x keeps its type. Raises ShapeError where elements of x share cells."""
     fitted = _fit_type(x, value, name)
-    if type(x.array) is WrappedArray or type(fitted.array) is WrappedArray:
+    if type(x._array) is WrappedArray or type(fitted._array) is WrappedArray:
         leave_base(x)
-        x.array = engine.copy(fitted.array)
+        x._array = engine.copy(fitted._array)
     # Nobody shares x's memory: replacing it is cheaper than moving everybody.
-    elif needs_own_memory(x, fitted.array.size):
+    elif needs_own_memory(x, fitted._array.size):
         copy_for_borrowers(x)
-        x.array = engine.copy(fitted.array)
+        x._array = engine.copy(fitted._array)
     else:
         refuse_overlap(x, name)
-        source = engine.copy(fitted.array) if same_memory(x.array, fitted.array) else fitted.array
+        source = engine.copy(fitted._array) if same_memory(x._array, fitted._array) else fitted._array
         copy_for_borrowers(x)
         resize_memory(x, tuple(source.shape), contiguous_strides(tuple(source.shape)))
-        copy_into(x.array, source)
+        copy_into(x._array, source)
     version_of(x).bump(name)
 
 
 def _fit_type(out: Tensor, value: Tensor, name: str) -> Tensor:
-    like = new_tensor(empty(value.array.shape, out.array.dtype, out.device))
+    like = new_tensor(empty(value._array.shape, out._array.dtype, out.device))
     return _fit_value(like, value, name)

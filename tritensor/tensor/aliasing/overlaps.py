@@ -58,9 +58,9 @@ def _strides_apart(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 def refuse_overlap(x: Tensor, name: str) -> None:
     """Raise ShapeError where several elements of x share one cell, so that what a write leaves there would be a matter of order."""
-    if not has_own_cells(x.array):
+    if not has_own_cells(x._array):
         raise ShapeError(
-            f"{name}: the tensor of shape {x.array.shape} with strides {element_strides(x.array)} is expanded or overlaps itself, several "
+            f"{name}: the tensor of shape {x._array.shape} with strides {element_strides(x._array)} is expanded or overlaps itself, several "
             "elements share one cell; write to a clone() or contiguous() copy"
         )
 
@@ -74,9 +74,9 @@ def refuse_shared_out(out: Any, given: Any, name: str) -> None:
         for x in given:
             if isinstance(x, list | tuple):
                 refuse_shared_out(o, x, name)
-            elif isinstance(x, Tensor) and isinstance(o, Tensor) and x.array is not o.array and _overlap_in_part(o.array, x.array):
+            elif isinstance(x, Tensor) and isinstance(o, Tensor) and x._array is not o._array and _overlap_in_part(o._array, x._array):
                 raise ShapeError(
-                    f"{name}: out {tuple(o.array.shape)} shares some of its memory with an input {tuple(x.array.shape)}, which would be "
+                    f"{name}: out {tuple(o._array.shape)} shares some of its memory with an input {tuple(x._array.shape)}, which would be "
                     "overwritten as it is read; give another out, or clone() the input"
                 )
 
@@ -99,23 +99,23 @@ def _overlap_in_part(a: Array, b: Array) -> bool:
 def elements_agree(x: Tensor, name: str, given: Any, one_value: bool) -> bool:
     """Whether elements of x that share a cell get the same value: by a write that is called so, of one number, or of one value to some of them."""
     # What lies below may have other strides than the shape says.
-    if type(x.array) is WrappedArray:
+    if type(x._array) is WrappedArray:
         return False
     # PyTorch takes single values and repeatable functions of windows that overlap, of expanded tensors only fills.
-    single = given.array.size == 1 if isinstance(given, Tensor) else True
-    return one_value or name in _ONE_VALUE or ((single or name in _IDEMPOTENT) and 0 not in element_strides(x.array))
+    single = given._array.size == 1 if isinstance(given, Tensor) else True
+    return one_value or name in _ONE_VALUE or ((single or name in _IDEMPOTENT) and 0 not in element_strides(x._array))
 
 
 def write_changed(x: Tensor, value: Tensor) -> None:
     """Write what differs from x's contents over them, where elements that share a cell agree on what to write."""
-    if type(x.array) is MetaArray:
+    if type(x._array) is MetaArray:
         return
-    target = new_tensor(x.array)
+    target = new_tensor(x._array)
     changed = ops.logical_and(ops.ne(value, target), ops.logical_or(ops.eq(value, value), ops.eq(target, target)))  # NaN is NaN
-    for index in _disjoint_parts(x.array.shape, element_strides(x.array)):
+    for index in _disjoint_parts(x._array.shape, element_strides(x._array)):
         # Part by part: within one, no two elements share a cell.
         part = ops.index_view(target, index=index)
-        copy_into(part.array, ops.where(ops.index_view(changed, index=index), ops.index_view(value, index=index), part).array)
+        copy_into(part._array, ops.where(ops.index_view(changed, index=index), ops.index_view(value, index=index), part)._array)
 
 
 def _disjoint_parts(shape: tuple[int, ...], strides: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:

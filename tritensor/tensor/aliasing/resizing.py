@@ -21,9 +21,9 @@ _UNSHARED_REFERENCES = 3  # references to a counter of writes that nobody shares
 
 def needs_own_memory(x: Tensor, count: int) -> bool:
     """Whether so many elements want new memory that no other tensor has to be led to: x lies alone in what it has, which is less."""
-    version, extra = x.version, x.extra
+    version, extra = x._version_counter, x._extra
     return (
-        x.array.size < count and x.path is None
+        x._array.size < count and x._view_path is None
         and (version is None or sys.getrefcount(version) <= _UNSHARED_REFERENCES)
         and (extra is None or (extra.memory is None and extra.views is None))
     )  # fmt: skip
@@ -35,13 +35,13 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
     Where the memory ends before that, longer memory with the same contents takes its place for all tensors that lie in it (numpy arrays, and what
     `.data` gave, stay). Memory begins and ends where the tensor does that x is a view of, or did before it was made smaller.
     """
-    root = x if x.path is None else x.path[0]
+    root = x if x._view_path is None else x._view_path[0]
     memory = _find_memory(root)
     # Of a view with another type, or of reversed memory, no vector of x's elements exists to take a window of.
-    if memory is None or x.array.dtype != root.array.dtype:
+    if memory is None or x._array.dtype != root._array.dtype:
         _move_to_own_memory(x, shape, strides)
         return
-    first = (find_address(x.array) - find_address(memory)) // memory.itemsize if x.array.size else 0
+    first = (find_address(x._array) - find_address(memory)) // memory.itemsize if x._array.size else 0
     end = first + int(memory_extent(shape, strides)[1]) + 1 if 0 not in shape else first
     # Other tensors look at this memory: they all have to move to the longer one.
     if end > memory.size:
@@ -49,31 +49,31 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
         copy_into(as_strided(longer, (memory.size,), (1,)), memory)
         _move_tensors(root, memory, longer)
         memory = longer
-    x.array = as_strided(memory, shape, strides, first) if 0 not in shape else empty(shape, memory.dtype, device_of(memory))
-    low, high = _span(root.array)
+    x._array = as_strided(memory, shape, strides, first) if 0 not in shape else empty(shape, memory.dtype, device_of(memory))
+    low, high = _span(root._array)
     # Remembered so that growing again within the same memory keeps what lies behind, as PyTorch's storage does.
     if high - low != memory.nbytes:
         ensure_extra(root).memory = memory
-    elif root.extra is not None:
-        root.extra.memory = None
+    elif root._extra is not None:
+        root._extra.memory = None
     for view in find_views(root) if x is root else [x]:
         _record_path(root, view)
 
 
 def _move_to_own_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
     """x in memory of its own, which begins with its elements in order: of a tensor in reverse order, or of another type than what it is a view of."""
-    old = x.array
+    old = x._array
     leave_base(x)
     count = int(memory_extent(shape, strides)[1]) + 1 if 0 not in shape else 0
     memory = empty((max(count, old.size),), old.dtype, device_of(old))
     copy_into(as_strided(memory, old.shape, contiguous_strides(old.shape)), old)
-    x.array = as_strided(memory, shape, strides)
+    x._array = as_strided(memory, shape, strides)
 
 
 def find_address(a: Array) -> int:
     """Where an array's first element lies; of a wrapped one that of what it wraps."""
     if type(a) is WrappedArray:
-        return find_address(a.value.array)
+        return find_address(a.value._array)
     return a.pointer if isinstance(a, StridedArray) else int(a.ctypes.data)
 
 
@@ -95,7 +95,7 @@ def _lies_in(a: Any, memory: Array) -> bool:
 
 def _find_memory(root: Tensor) -> Array | None:
     """The memory of a tensor that is no view, as a vector of its elements; None where it may not be written, or is read backwards."""
-    a, known = root.array, root.extra.memory if root.extra is not None else None
+    a, known = root._array, root._extra.memory if root._extra is not None else None
     if known is not None and known.dtype == a.dtype and (_lies_in(a, known) or not a.size):
         return known
     low, high = memory_extent(a.shape, element_strides(a)) if a.size else (0, -1)
@@ -106,15 +106,15 @@ def _find_memory(root: Tensor) -> Array | None:
 
 def _move_tensors(root: Tensor, memory: Array, longer: Array) -> None:
     """Let all tensors that lie in a memory lie in the longer one that has its contents."""
-    version = root.version
+    version = root._version_counter
     # Counting references is cheap, the walk over all objects is not.
     if version is None or sys.getrefcount(version) <= _UNSHARED_REFERENCES:
         return  # no view and no detached tensor shares it
     for t in (*find_views(root), *gc.get_objects()):
         if issubclass(type(t), Tensor):
-            a = getattr(t, "array", None)  # of a tensor that another thread is making there is none
+            a = getattr(t, "_array", None)  # of a tensor that another thread is making there is none
             if _lies_in(a, memory):
-                t.array = _same_window(a, memory, longer)
+                t._array = _same_window(a, memory, longer)
 
 
 def _same_window(a: Any, memory: Array, longer: Array) -> Array:
@@ -128,16 +128,16 @@ def _record_path(root: Tensor, view: Tensor) -> None:
     """Note the way from a base to a view, of which one has another shape now: a window on the base's elements, if all of it lies on them."""
     if view is root:
         return
-    extra, base = ensure_extra(view), root.array
+    extra, base = ensure_extra(view), root._array
     # A write through such a view could not be expressed as a window on the base: it is refused instead.
-    if not (view.array.dtype == base.dtype and is_contiguous(base) and (_lies_in(view.array, base))):
+    if not (view._array.dtype == base.dtype and is_contiguous(base) and (_lies_in(view._array, base))):
         extra.origin = extra.origin or "resized"
         return
     if extra.origin == "resized":
         extra.origin = ""
     window = {
-        "shape": tuple(view.array.shape), "strides": element_strides(view.array),
-        "offset": (find_address(view.array) - find_address(base)) // base.itemsize,
+        "shape": tuple(view._array.shape), "strides": element_strides(view._array),
+        "offset": (find_address(view._array) - find_address(base)) // base.itemsize,
     }  # fmt: skip
     flatten = registry["reshape"], {"shape": (base.size,)}, ((base.shape, base.dtype),)
-    view.path = (root, flatten, (registry["as_strided"], window, (((base.size,), base.dtype),)))
+    view._view_path = (root, flatten, (registry["as_strided"], window, (((base.size,), base.dtype),)))

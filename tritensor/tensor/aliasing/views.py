@@ -25,7 +25,7 @@ from tritensor.tensor import rare_attributes as extras
 from tritensor.tensor.core import Tensor, ensure_extra, new_output, new_tensor
 
 Path = tuple[tuple[Any, dict[str, Any], tuple[Any, ...]], ...]
-_node, _tracked = Tensor.__dict__["node"], Tensor.__dict__["tracked"]
+_node, _tracked = Tensor.__dict__["_node"], Tensor.__dict__["_tracked"]
 
 _REASONS = {
     "no_grad": "was made under no_grad, so it is not clear whether the write belongs to the graph; make the view and write it both inside "
@@ -43,7 +43,7 @@ _REASONS = {
 class StaleView(Tensor):
     """What a view becomes, for a while, when its base is written in the graph: it finds its new node when somebody looks for it.
 
-    So a write costs nothing for views that are not used again, and the fast paths, which read `tracked` and `node` of every tensor, pay
+    So a write costs nothing for views that are not used again, and the fast paths, which read `_tracked` and `_node` of every tensor, pay
     nothing for views at all.
     """
 
@@ -51,24 +51,24 @@ class StaleView(Tensor):
     becomes: type[Tensor] = Tensor  # when it has found its node
 
     @property
-    def tracked(self) -> bool:  # type: ignore[override]
-        assert self.path is not None
-        return bool(self.path[0].tracked)
+    def _tracked(self) -> bool:  # type: ignore[override]
+        assert self._view_path is not None
+        return bool(self._view_path[0]._tracked)
 
-    @tracked.setter
-    def tracked(self, value: bool) -> None:
+    @_tracked.setter
+    def _tracked(self, value: bool) -> None:
         _find_node(self)
-        self.tracked = value
+        self._tracked = value
 
     @property
-    def node(self) -> Node | None:  # type: ignore[override]
+    def _node(self) -> Node | None:  # type: ignore[override]
         _find_node(self)
-        return self.node
+        return self._node
 
-    @node.setter
-    def node(self, value: Node | None) -> None:
+    @_node.setter
+    def _node(self, value: Node | None) -> None:
         _find_node(self)
-        self.node = value
+        self._node = value
 
 
 class DetachedBaseView(Tensor):
@@ -79,18 +79,18 @@ class DetachedBaseView(Tensor):
     becomes: type[Tensor] = Tensor
 
     @property
-    def node(self) -> Node | None:  # type: ignore[override]
-        if self.version.value == self.extra.base_left_at:  # type: ignore[union-attr]
+    def _node(self) -> Node | None:  # type: ignore[override]
+        if self._version_counter.value == self._extra.base_left_at:  # type: ignore[union-attr]
             return _node.__get__(self)  # type: ignore[no-any-return]
-        if self.extra.retains:  # type: ignore[union-attr]
+        if self._extra.retains:  # type: ignore[union-attr]
             forget_grad(_node.__get__(self), self)
         _find_node(self)
-        return self.node
+        return self._node
 
-    @node.setter
-    def node(self, value: Node | None) -> None:
+    @_node.setter
+    def _node(self, value: Node | None) -> None:
         self.__class__ = self.becomes  # type: ignore[assignment]
-        self.node = value
+        self._node = value
 
 
 # type(x).__name__ shows in messages and reprs: these classes are a matter of the graph alone.
@@ -124,23 +124,23 @@ extras.mark_base_left = _mark_base_left  # type: ignore[assignment]
 
 def _find_node(view: Tensor) -> None:
     """Give a stale view the node that leads through its base's node of now; one that was left behind stays in the graph where that leads nowhere."""
-    assert view.path is not None
-    base, *steps = view.path
-    extra = view.extra
+    assert view._view_path is not None
+    base, *steps = view._view_path
+    extra = view._extra
     if extra is not None and extra.origin:
         # Only now, when somebody looks: a view that is not used again costs nobody an error.
-        raise GradError(f"the base of this view of shape {view.array.shape} was written in place, and the view {_REASONS[extra.origin]}")
+        raise GradError(f"the base of this view of shape {view._array.shape} was written in place, and the view {_REASONS[extra.origin]}")
     node = engine.edge_of(base)
     # A constant base needs no nodes; a left one gets them, and they lead nowhere.
     if node is not None or isinstance(view, DetachedBaseView):
         for op, attrs, meta in steps:
-            node = step_node(op, node, attrs, meta, view.array)
+            node = step_node(op, node, attrs, meta, view._array)
     if extra is not None and extra.retains and node is not None:
         keep_grad(node, view)
     _node.__set__(view, node)
     _tracked.__set__(view, node is not None)
     view.__class__ = view.becomes  # type: ignore[attr-defined]
-    views = base.extra.views
+    views = base._extra.views
     mark = views.stale.pop(id(view), None)
     if mark is not None:
         views.fresh[id(view)] = mark
@@ -148,7 +148,7 @@ def _find_node(view: Tensor) -> None:
 
 def _mark_views_stale(base: Tensor) -> None:
     """The base has another node: what its live views have is the way to the old contents."""
-    views = base.extra.views if base.extra is not None else None
+    views = base._extra.views if base._extra is not None else None
     if views is None:
         return
     # Swapped first: refreshing a view puts it back into `fresh`.
@@ -156,7 +156,7 @@ def _mark_views_stale(base: Tensor) -> None:
     for key, mark in fresh.items():
         view = mark()
         if view is not None:
-            if view.extra is not None and view.extra.retains:
+            if view._extra is not None and view._extra.retains:
                 forget_grad(_node.__get__(view), view)  # the old contents' gradient is not the view's any more
             view.__class__ = _kind_for(view, StaleView)
             views.stale[key] = mark
@@ -168,27 +168,27 @@ def _mark_views_stale(base: Tensor) -> None:
 
 def find_views(base: Any) -> list[Any]:
     """The live views of a tensor, those of views among them."""
-    views = base.extra.views if base.extra is not None else None
+    views = base._extra.views if base._extra is not None else None
     return [v for mark in (*views.fresh.values(), *views.stale.values()) if (v := mark()) is not None] if views is not None else []
 
 
 def is_write_recorded(x: Tensor) -> bool:
     """Whether a graph has a part in what is written over x."""
-    return state.enabled and (x.tracked or (x.path is not None and x.path[0].tracked))
+    return state.enabled and (x._tracked or (x._view_path is not None and x._view_path[0]._tracked))
 
 
 def refuse_write(x: Tensor, name: str, written: str = "written") -> None:
     """Raise GradError where x cannot be written (or change its shape) in place in the graph."""
-    extra = x.extra
+    extra = x._extra
     base = x._base
     if extra is not None and extra.origin:
-        raise GradError(f"{name}: this view of shape {x.array.shape} {_REASONS[extra.origin]}")
+        raise GradError(f"{name}: this view of shape {x._array.shape} {_REASONS[extra.origin]}")
     # A leaf's old value is what .grad refers to.
-    if x.tracked and x.node is None:
+    if x._tracked and x._node is None:
         raise GradError(
             f"{name}: a leaf that requires grad cannot be {written} in place; do it under no_grad(), or use the out-of-place form"
         )
-    if base is not None and ((base.tracked and base.node is None) or is_view_of_leaf(x)):
+    if base is not None and ((base._tracked and base._node is None) or is_view_of_leaf(x)):
         raise GradError(
             f"{name}: this is a view of a leaf that requires grad, which cannot be {written} in place; do it under no_grad(), or on a clone()"
         )
@@ -196,7 +196,7 @@ def refuse_write(x: Tensor, name: str, written: str = "written") -> None:
 
 def is_view_of_leaf(x: Tensor) -> bool:
     """Whether a view leads, through views alone, to a leaf that requires grad, which may itself be a view of what does not."""
-    node: Any = x.node
+    node: Any = x._node
     while isinstance(node, Node) and getattr(node.op, "view", False):
         node = node.edges[0]
     return node is not None and not isinstance(node, Node)
@@ -207,19 +207,19 @@ def rebase_history(x: Tensor, value: Tensor, who: str, own: bool = False) -> Non
 
     `own` says that the value was computed for this write and nobody else has it.
     """
-    if x.path is not None:
-        base, *steps = x.path
-        base.set_node(ViewWrite(tuple(steps), base, value, who))
+    if x._view_path is not None:
+        base, *steps = x._view_path
+        base._set_node(ViewWrite(tuple(steps), base, value, who))
         _mark_views_stale(base)
         return
     # Nobody else holds the value: x takes its node, which saves a copy node.
-    if own and value.tracked:
-        x.set_node(value.node)
-    elif x.tracked or not value.tracked:  # `y.zero_()`, `y.copy_(z)`: what y was gets zeros
-        x.set_node(ViewWrite((), x, value, who))
+    if own and value._tracked:
+        x._set_node(value._node)
+    elif x._tracked or not value._tracked:  # `y.zero_()`, `y.copy_(z)`: what y was gets zeros
+        x._set_node(ViewWrite((), x, value, who))
     else:
         # One step behind the value, and not in its place: a hook on x, or a gradient of x, is not the value's.
-        x.set_node(step_node(registry["copy"], engine.edge_of(value), {}, ((value.array.shape, value.array.dtype),), x.array))
+        x._set_node(step_node(registry["copy"], engine.edge_of(value), {}, ((value._array.shape, value._array.dtype),), x._array))
     _mark_views_stale(x)
 
 
@@ -246,27 +246,27 @@ def change_shape(x: Tensor, f: Callable[..., Tensor], args: tuple[Any, ...], kwa
     version_of(x).bump(name)
     if y is x:
         return x
-    assert y.path is not None
-    if x.path is not None:
-        x.path = y.path
-    elif x.extra is not None and x.extra.views is not None:
+    assert y._view_path is not None
+    if x._view_path is not None:
+        x._view_path = y._view_path
+    elif x._extra is not None and x._extra.views is not None:
         # x's views were taken of its old shape: their path now begins by going back to it.
-        back = _inverse_step(y.path[-1], y)
-        for mark in (*x.extra.views.fresh.values(), *x.extra.views.stale.values()):
+        back = _inverse_step(y._view_path[-1], y)
+        for mark in (*x._extra.views.fresh.values(), *x._extra.views.stale.values()):
             view = mark()
-            if view is not None and view is not y and view.path is not None:
-                base, *steps = view.path
-                view.path = (base, back, *steps)
-    x.array = y.array
+            if view is not None and view is not y and view._view_path is not None:
+                base, *steps = view._view_path
+                view._view_path = (base, back, *steps)
+    x._array = y._array
     if not leaf:
-        x.set_node(y.node)
+        x._set_node(y._node)
     return x
 
 
 def _inverse_step(step: tuple[Any, dict[str, Any], tuple[Any, ...]], y: Tensor) -> tuple[Any, dict[str, Any], tuple[Any, ...]]:
     """The step from y back to what a permutation or a reshape of single dimensions made it of."""
     op, attrs, ((shape, _),) = step
-    given = ((y.array.shape, y.array.dtype),)
+    given = ((y._array.shape, y._array.dtype),)
     if op.name == "permute":
         dims = attrs["dims"]
         return op, {"dims": tuple(sorted(range(len(dims)), key=dims.__getitem__))}, given
@@ -275,21 +275,21 @@ def _inverse_step(step: tuple[Any, dict[str, Any], tuple[Any, ...]], y: Tensor) 
 
 def leave_base(x: Tensor) -> None:
     """x gets memory of its own: it is nobody's view from now on."""
-    if x.path is None:
+    if x._view_path is None:
         return
-    views = x.path[0].extra.views
+    views = x._view_path[0]._extra.views
     views.fresh.pop(id(x), None)
     views.stale.pop(id(x), None)
-    x.path = None
-    if x.extra is not None:
-        x.extra.origin = ""
+    x._view_path = None
+    if x._extra is not None:
+        x._extra.origin = ""
 
 
 # -- what a Function returns
 def view_of(x: Tensor) -> Tensor:
     """The same memory as another tensor, one that must not be written in the graph."""
     with no_grad():
-        y: Tensor = ops.reshape(x, shape=x.array.shape)
+        y: Tensor = ops.reshape(x, shape=x._array.shape)
     ensure_extra(y).origin = "function"
     return y
 
@@ -303,18 +303,18 @@ def refuse_dirty(x: Tensor, who: str) -> None:
 def hang_written(x: Tensor, node: Node, who: str) -> None:
     """Hang a tensor that a Function wrote, its base and its views at the Function's node."""
     refuse_write(x, who)  # a constant view, too, that enters the graph here
-    if x.path is not None:
+    if x._view_path is not None:
         # A write through a view changes its base: the base's history gets the Function's node too.
-        rebase_history(x, new_output(x.array, node), who)
+        rebase_history(x, new_output(x._array, node), who)
     else:
-        x.set_node(node)
+        x._set_node(node)
         _mark_views_stale(x)
 
 
 def hang_result(x: Tensor, node: Node, several: bool) -> Tensor:
     """Hang what a Function made at its node; a view, whatever it is of, cannot be written any more."""
-    x.set_node(node)
-    if x.path is not None:
+    x._set_node(node)
+    if x._view_path is not None:
         ensure_extra(x).origin = "parts" if several else "function"
     return x
 
@@ -367,11 +367,11 @@ class ViewWrite(Node):
     __slots__ = ("level", "path", "strides", "who")
 
     def __init__(self, path: Path, base: Tensor, value: Tensor, who: str) -> None:
-        meta = ((base.array.shape, base.array.dtype), (value.array.shape, value.array.dtype))
+        meta = ((base._array.shape, base._array.dtype), (value._array.shape, value._array.dtype))
         super().__init__(_WriteOp, (engine.edge_of(base), engine.edge_of(value)), None, None, None, meta)
         self.path = path
-        self.level = base.array.level if type(base.array) is WrappedArray else None
-        self.strides = element_strides(base.array)
+        self.level = base._array.level if type(base._array) is WrappedArray else None
+        self.strides = element_strides(base._array)
         self.who = who
 
     def name(self) -> str:
@@ -389,7 +389,7 @@ class ViewWrite(Node):
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         if type(g) is WrappedArray:
             with unrecorded(self.level):
-                return tuple([None if x is None else x.array for x in self._of_layers(new_tensor(g), needs)])
+                return tuple([None if x is None else x._array for x in self._of_layers(new_tensor(g), needs)])
         if type(g) is MetaArray:
             assert self.meta is not None
             return tuple([empty(m[0], m[1], g.device) if need else None for m, need in zip(self.meta, needs, strict=True)])
@@ -405,7 +405,7 @@ class ViewWrite(Node):
 
     def _of_layers(self, g: Tensor, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         """The gradients inside a transform, where writing is for its own functions."""
-        laid = copy_in_order(g, memory_order(tuple(g.array.shape), tuple([abs(s) for s in self.strides])))
+        laid = copy_in_order(g, memory_order(tuple(g._array.shape), tuple([abs(s) for s in self.strides])))
         part = take_path(self.path, laid)
         value = ops.copy(part) if needs[1] else None
         if not needs[0]:
@@ -414,18 +414,18 @@ class ViewWrite(Node):
         return laid, value
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-        if type(g.array) is WrappedArray:
+        if type(g._array) is WrappedArray:
             with enable_grad():
                 return self._of_layers(g, needs)
-        laid = new_tensor(self._like_base(g.array))
-        if g.tracked:
+        laid = new_tensor(self._like_base(g._array))
+        if g._tracked:
             # _copy_like_base works on bare arrays: the step is recorded by hand for the second derivative.
-            laid.set_node(Node(registry["copy"], (engine.edge_of(g),), None, None, {}, ((g.array.shape, g.array.dtype),)))
+            laid._set_node(Node(registry["copy"], (engine.edge_of(g),), None, None, {}, ((g._array.shape, g._array.dtype),)))
         with enable_grad():
             value = ops.copy(take_path(self.path, laid)) if needs[1] else None
             if needs[0]:
                 hole = take_path(self.path, laid)
-                copy_into(hole.array, engine.zeros_like(hole))
-                if laid.tracked:
-                    rebase_history(hole, new_tensor(hole.array), "zero_")
+                copy_into(hole._array, engine.zeros_like(hole))
+                if laid._tracked:
+                    rebase_history(hole, new_tensor(hole._array), "zero_")
         return (laid if needs[0] else None), value

@@ -46,7 +46,7 @@ def constant_pad_nd(x: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
         if n < max(-before, 0) + max(-after, 0) or n + before + after < 0:
             raise ShapeError(f"constant_pad_nd: {tuple(pad)} takes more off input {tuple(x.shape)} than there is")
     given = value.item() if isinstance(value, np.generic) else value
-    filling = 0 if given is None else dtypes.as_element(x.array.dtype, given, "constant_pad_nd")
+    filling = 0 if given is None else dtypes.as_element(x._array.dtype, given, "constant_pad_nd")
     added = tuple((max(before, 0), max(after, 0)) for before, after in sides)
     rest = crop(x, sides)
     if not any(before or after for before, after in added):
@@ -65,7 +65,7 @@ def _check_image(name: str, x: Tensor, factor: int, what: str) -> tuple[tuple[in
         raise ShapeError(f"{name}: input {tuple(x.shape)} has {x.ndim} dimensions; give (..., channels, height, width)")
     if factor < 1:
         raise ArgumentError(f"{name}: {what} is {factor}; it must be at least 1")
-    return tuple(x.shape), is_channels_last(x.array.shape, x.stride())
+    return tuple(x.shape), is_channels_last(x._array.shape, x.stride())
 
 
 def _rearrange(x: Tensor, apart: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...], last: bool) -> Tensor:
@@ -186,13 +186,13 @@ def make_affine_grid(name: str, theta: Tensor, size: Sequence[int], align_corner
     for d in reversed(range(axes)):
         n = size[2 + d]
         if n == 1:
-            at = ops.full(shape=(1,), value=0, dtype=theta.array.dtype, device=theta.device)
+            at = ops.full(shape=(1,), value=0, dtype=theta._array.dtype, device=theta.device)
         else:
             end = 1.0 if align_corners else (n - 1) / n
-            at = ops.linspace(start=-end, end=end, steps=n, dtype=theta.array.dtype, device=theta.device)
+            at = ops.linspace(start=-end, end=end, steps=n, dtype=theta._array.dtype, device=theta.device)
         at = ops.reshape(at, shape=tuple(n if k == d else 1 for k in range(axes + 1)))
         columns.append(ops.expand(at, shape=shape))
-    columns.append(ops.full(shape=shape, value=1, dtype=theta.array.dtype, device=theta.device))
+    columns.append(ops.full(shape=shape, value=1, dtype=theta._array.dtype, device=theta.device))
     base = ops.cat(*columns, dim=axes).reshape(-1, axes + 1)  # (positions, n + 1)
     return ops.matmul(base, theta.transpose(1, 2)).reshape(size[0], *size[2:], axes)
 
@@ -209,7 +209,7 @@ def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: boo
 def _normalize(x: Tensor, dim: int, eps: float) -> Tensor:
     """x / max(|x|, eps); the gradient is that of x / |x|, whichever it was, as PyTorch has it."""
     length = x.norm(2, dim, keepdim=True)
-    if type(length.array) is np.ndarray and length.array.size and length.array.min() >= eps:
+    if type(length._array) is np.ndarray and length._array.size and length._array.min() >= eps:
         return ops.div(x, length)
     short = (ops.clamp(length, eps, None) - length).detach()  # 0 but for vectors shorter than eps
     return ops.div(x, length + short)

@@ -44,7 +44,7 @@ PRIVATE_METHODS = frozenset((
 ))  # fmt: skip
 # Methods that are not: this library's own, and those that make tensors of the class that is asked for.
 NEVER_METHODS = frozenset((
-    "as_subclass", "record_view_of", "set_node", "wrap", "heading",
+    "as_subclass", "_record_view_of", "_set_node", "wrap", "_heading",
 ))  # fmt: skip
 
 # Functions and methods that PyTorch writes in Python: their handlers get what must be given by place and the rest by name, and Tensor among the types.

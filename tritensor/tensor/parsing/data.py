@@ -46,7 +46,7 @@ def parse_values(name: str, data: Any, dtype: Any) -> np.ndarray:
     """
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
     if isinstance(data, Tensor):
-        return _cast_to(to_host(data.array), wanted)
+        return _cast_to(to_host(data._array), wanted)
     if isinstance(data, np.ndarray | np.generic):
         return _cast_to(_require_numbers(name, np.asarray(data), data), wanted)
     types: set[Any] = set()
@@ -75,7 +75,7 @@ def _collect_types(data: Any, types: set[Any]) -> None:
         if isinstance(x, _SEQUENCES):
             _collect_types(x, types)
         elif isinstance(x, Tensor):
-            types.add((x.array.dtype, x.array.size == 1))
+            types.add((x._array.dtype, x._array.size == 1))
         else:
             types.add(x.dtype if isinstance(x, np.ndarray | np.generic) else type(x))
 
@@ -110,7 +110,7 @@ def _prepare_lists(data: Any, numbers: bool) -> Any:
     if isinstance(data, _SEQUENCES):
         return [_prepare_lists(d, numbers) for d in data]
     if isinstance(data, Tensor):
-        data = to_host(data.array)
+        data = to_host(data._array)
         data = data.reshape(()) if numbers else data
     # numpy's asarray knows no common type of ml_dtypes (bfloat16, float8) and others.
     if isinstance(data, np.ndarray | np.generic) and data.dtype.isbuiltin == 2:

@@ -40,7 +40,7 @@ def split_index(index: Any) -> tuple[Any, ...]:
 
 def _count_dims_left(x: Tensor, used: int, name: str) -> int:
     """How many dimensions of x the index leaves to an Ellipsis."""
-    shape = x.array.shape
+    shape = x._array.shape
     if used > len(shape):
         raise IndexError(f"{name}: {used} indices for a {len(shape)}-dimensional tensor of shape {tuple(shape)}; give at most {len(shape)}")
     return len(shape) - used
@@ -60,7 +60,7 @@ def basic_index(x: Tensor, index: tuple[Any, ...], name: str) -> tuple[Any, ...]
         if i is not None and i is not Ellipsis:
             used += 1
     left = _count_dims_left(x, used, name)
-    shape = x.array.shape
+    shape = x._array.shape
     out: list[Any] = []
     d = 0
     for i in index:
@@ -127,22 +127,22 @@ def _to_entry(x: Tensor, i: Any, name: str) -> Any:
         found = new_tensor(values.astype(np.int64) if values.size == 0 and values.dtype == np.float64 else values)
     else:
         raise IndexError(f"{name}: {type(i).__name__} is no index; use ints, slices, None, ..., boolean or integer tensors")
-    kind = dtypes.of(found.array.dtype).kind
+    kind = dtypes.of(found._array.dtype).kind
     if kind not in ("bool", "int", "uint"):
         raise IndexError(f"{name}: an index of {found.dtype.name}; use integers or booleans, such as .long()")
-    if found.array.dtype == np.uint8:
+    if found._array.dtype == np.uint8:
         warn(f"{name}: an index of uint8 is a mask, which is deprecated; use bool, or .long() for positions")
         found, kind = ops.ne(found, 0), "bool"
     # Batched by vmap it stands for several numbers: it stays a tensor.
-    if not found.array.shape and kind != "bool" and not (type(found.array) is WrappedArray and found.array.batched):
+    if not found._array.shape and kind != "bool" and not (type(found._array) is WrappedArray and found._array.batched):
         if found.is_meta:
             raise no_values(name, "a 0-d index is a position")
-        return int(to_host(found.array))
+        return int(to_host(found._array))
     if found.device != x.device and not (kind == "bool" and x.is_meta and found.is_cpu):  # a mask with values still says how many
         # PyTorch moves CPU indices to the GPU silently, never the other way.
-        if found.array.size > 1 and isinstance(i, Tensor) and found.device.type != "cpu":
+        if found._array.size > 1 and isinstance(i, Tensor) and found.device.type != "cpu":
             raise DeviceError(f"{name}: x is on {x.device}, an index on {found.device}; move it with .to({str(x.device)!r})")
-        found = new_tensor(from_host(to_host(found.array), x.device))
+        found = new_tensor(from_host(to_host(found._array), x.device))
     return found
 
 
@@ -156,7 +156,7 @@ def advanced_index(x: Tensor, entries: tuple[Any, ...], name: str) -> tuple[Tens
     for i in entries:
         items.append(_to_entry(x, i, name))
     left = _count_dims_left(x, sum(_count_dims_taken(i) for i in items), name)
-    shape = tuple(x.array.shape)
+    shape = tuple(x._array.shape)
     basic: list[Any] = []  # what index_view is given; indexed dimensions pass through whole
     indices: list[Tensor] = []
     dims: list[int] = []
@@ -174,7 +174,7 @@ def advanced_index(x: Tensor, entries: tuple[Any, ...], name: str) -> tuple[Tens
         elif not isinstance(i, Tensor):
             basic.append(_normal_position(i, shape[d], d, name))
             d += 1
-        elif dtypes.of(i.array.dtype).kind == "bool":
+        elif dtypes.of(i._array.dtype).kind == "bool":
             new, count = _mask_to_indices(x, i, shape, d, name)
             basic.extend([slice(None)] * count if count else [None])  # True and False stand for a new dimension
             indices.extend(new)
@@ -195,18 +195,18 @@ def _count_dims_taken(i: Any) -> int:
     """How many dimensions of x an entry takes."""
     if i is None or i is Ellipsis:
         return 0
-    return len(i.array.shape) if isinstance(i, Tensor) and dtypes.of(i.array.dtype).kind == "bool" else 1
+    return len(i._array.shape) if isinstance(i, Tensor) and dtypes.of(i._array.dtype).kind == "bool" else 1
 
 
 def _mask_to_indices(x: Tensor, mask: Tensor, shape: tuple[int, ...], d: int, name: str) -> tuple[list[Tensor], int]:
     """A boolean mask as integer indices, one per dimension that it covers (one for a 0-d mask, of a new dimension)."""
-    given = tuple(mask.array.shape)
+    given = tuple(mask._array.shape)
     count = len(given)
     if given != shape[d : d + count]:
         raise IndexError(f"{name}: a mask of shape {given} for dims of sizes {shape[d : d + count]}; both must be the same")
     if not count:
         if mask.is_meta:
             raise no_values(name, "whether the mask is True decides the shape")
-        return [new_tensor(from_host(np.zeros(int(to_host(mask.array)), np.int64), x.device))], 0
+        return [new_tensor(from_host(np.zeros(int(to_host(mask._array)), np.int64), x.device))], 0
     places = nonzero_columns(mask)
     return [i if i.device == x.device else i.to(x.device) for i in places], count

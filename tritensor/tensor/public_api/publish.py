@@ -285,7 +285,7 @@ def _store_results(out: Any, value: Any, name: str) -> Any:
 
 
 def _is_integral(x: Any) -> bool:
-    return isinstance(x, Tensor) and x.array.dtype.kind in "biu"
+    return isinstance(x, Tensor) and x._array.dtype.kind in "biu"
 
 
 def _dtype_of_out(out: Tensor, name: str, dtype: Any) -> Any:
@@ -299,13 +299,13 @@ def _refuse_any_overlap(out: Any, given: tuple[Any, ...], name: str) -> None:
     """Raise where out can share an element with a tensor that is read, be it the same one in the same place."""
     for o in out if isinstance(out, list | tuple) else (out,):
         for x in given:
-            if isinstance(x, Tensor) and isinstance(o, Tensor) and same_memory(x.array, o.array):
+            if isinstance(x, Tensor) and isinstance(o, Tensor) and same_memory(x._array, o._array):
                 raise ShapeError(f"{name}: out shares memory with an argument; give a tensor of its own memory")
 
 
 def _require_exact_out(name: str, out: Tensor, value: Tensor) -> None:
     """Raise where out is of another type than the result, or overlaps itself."""
-    if out.array.dtype != value.array.dtype:
+    if out._array.dtype != value._array.dtype:
         raise DTypeError(f"{name}: out is {out.dtype.name}, the result {value.dtype.name}; give an out of that type")
     refuse_overlap(out, name)
 

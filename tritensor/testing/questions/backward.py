@@ -96,7 +96,7 @@ def ask_rule(case: Case, given: list[Any], saved: list[Any], g: list[Any], needs
             found = corners.call(
                 op, rule, gradient if op.public > 1 else gradient[0], tensors[:first], tensors[first:second], case.attrs(cpu), needs
             )  # fmt: skip
-        return tuple(None if x is None else np.asarray(x.array) for x in found)
+        return tuple(None if x is None else np.asarray(x._array) for x in found)
 
     return RuleAnswer([lift(p) for p in (*given, *saved, *g)], run)
 
@@ -137,7 +137,7 @@ def call_backward(case: Case, corner: Any, given: list[Any], saved: list[Any], g
     with poisoned_empty(), no_grad():
         function: Any = corner or case.op.rule
         got = corners.call(case.op, function, gradient if case.op.public > 1 else gradient[0], inputs, made, case.attrs(), needs)
-    return tuple(getattr(x, "array", x) for x in got)
+    return tuple(getattr(x, "_array", x) for x in got)
 
 
 def _one_gradient(case: Case, name: str, have: Any, expected: np.ndarray, i: int, kept: list[Any], asked: RuleAnswer) -> list[str]:
@@ -194,7 +194,7 @@ def user_calls(case: Case) -> list[str]:
     leaves = [tensor(x, need) for x, need in zip(arrays(given), case.needs, strict=True)]
     out = call(*leaves, **case.attrs())
     outs = out if isinstance(out, tuple) else (out,)
-    found = compare(case, tuple(o.array for o in outs), case.expected[: op.public], op.outputs, exact_types=True)
+    found = compare(case, tuple(o._array for o in outs), case.expected[: op.public], op.outputs, exact_types=True)
     # Each output is used twice, so that its gradient is a sum: of 0-d arrays numpy makes scalars, which a corner must not meet.
     half = [None if p is None else place(to_host(p.array) / 2, "plain", case.on).array for p in g]
     pairs = [(o, tensor(h)) for o, h in zip(outs, half, strict=True) if h is not None for _ in range(2)]
@@ -216,8 +216,8 @@ def user_calls(case: Case) -> list[str]:
         for i, x in zip(wanted, got, strict=True):
             expected = want[i]
             if expected is not None and x is not None:
-                wrong = find_mismatch(case, to_host(x.array), expected, i, asked)
-                found += [f"{label} {name_input(op, i)}: {wrong}{_name_author(case, x.array, wrong)}"] if wrong else []
+                wrong = find_mismatch(case, to_host(x._array), expected, i, asked)
+                found += [f"{label} {name_input(op, i)}: {wrong}{_name_author(case, x._array, wrong)}"] if wrong else []
             elif expected is not None and expected.any():
                 found.append(f"{label} {name_input(op, i)}: None, the rule gives an array")
     return found

@@ -184,7 +184,7 @@ def outputs(op: Op, function: Any, inputs: tuple[Any, ...], attrs: dict[str, Any
 
 def _describe(x: Any) -> str:
     """What a corner returned in place of an array."""
-    return "a Tensor (its .array is one)" if isinstance(x, Tensor) else "None" if x is None else f"a {type(x).__name__}"
+    return "a Tensor (its .numpy() is one)" if isinstance(x, Tensor) else "None" if x is None else f"a {type(x).__name__}"
 
 
 @contextlib.contextmanager

@@ -55,11 +55,11 @@ def gradient_findings(op: Op, sample: Sample) -> list[str]:
     places = [i for i, x in enumerate(inputs) if isinstance(x, np.ndarray) and x.dtype.kind in "fc"]
     outs, _ = _call(op, sample, inputs)
     for y, said in zip(outs, _infer_specs(op, sample, inputs), strict=True):
-        if (y.array.shape, y.array.dtype) != (tuple(said.shape), said.dtype):
-            return [f"the shape rule says {said}, the result has {y.array.shape}, {y.array.dtype}"]
+        if (y._array.shape, y._array.dtype) != (tuple(said.shape), said.dtype):
+            return [f"the shape rule says {said}, the result has {y._array.shape}, {y._array.dtype}"]
     if op.rule is None:
         return []
-    seeds = [_random(rng, y.array) if y.requires_grad else None for y in outs]
+    seeds = [_random(rng, y._array) if y.requires_grad else None for y in outs]
     if all(g is None for g in seeds):
         return []
 
@@ -76,13 +76,13 @@ def gradient_findings(op: Op, sample: Sample) -> list[str]:
 
         def along(values: list[Any]) -> float:
             results, _ = _call(op, sample, values)
-            return sum(_inner(w, y.array) for y, w in zip(results, seeds, strict=True) if w is not None)
+            return sum(_inner(w, y._array) for y, w in zip(results, seeds, strict=True) if w is not None)
 
         found += _compare(f"gradient of {name_input(op, i)}", along, inputs, i, g, rng)
     if found:
         return found
     made, leaves = first(inputs, seeds, True)
-    kept = [(g, _random(rng, g.array)) for g in made if g is not None and g.requires_grad]
+    kept = [(g, _random(rng, g._array)) for g in made if g is not None and g.requires_grad]
     if not kept:
         return []
     second = grad([g for g, _ in kept], leaves, [Tensor.wrap(m) for _, m in kept], allow_unused=True)
@@ -91,7 +91,7 @@ def gradient_findings(op: Op, sample: Sample) -> list[str]:
 
         def mixed(values: list[Any]) -> float:
             again, _ = first(values, seeds, False)
-            return sum(_inner(m, again[k].array) for k, (_, m) in zip(order, kept, strict=True) if again[k] is not None)
+            return sum(_inner(m, again[k]._array) for k, (_, m) in zip(order, kept, strict=True) if again[k] is not None)
 
         found += _compare(f"second derivative by {name_input(op, i)}", mixed, inputs, i, s, rng)
     return found
@@ -100,7 +100,7 @@ def gradient_findings(op: Op, sample: Sample) -> list[str]:
 def _call(op: Op, sample: Sample, values: list[Any]) -> tuple[list[Any], list[Any]]:
     leaves = [Tensor.wrap(x.copy()) if isinstance(x, np.ndarray) else x for x in values]
     for x in leaves:
-        if isinstance(x, Tensor) and x.array.dtype.kind in "fc":
+        if isinstance(x, Tensor) and x._array.dtype.kind in "fc":
             x.requires_grad_()
     out = dispatch.apply(op, *leaves, **sample.attrs)
     return list(out) if isinstance(out, tuple) else [out], leaves
@@ -125,8 +125,8 @@ def _inner(a: np.ndarray, b: np.ndarray) -> float:
 
 def _compare(what: str, function: Any, values: list[Any], i: int, gradient: Any, rng: np.random.Generator) -> list[str]:
     x = values[i]
-    if gradient is not None and (gradient.array.shape, gradient.array.dtype) != (x.shape, x.dtype):
-        return [f"{what}: {gradient.array.dtype} {gradient.array.shape} for {x.dtype} {x.shape}"]
+    if gradient is not None and (gradient._array.shape, gradient._array.dtype) != (x.shape, x.dtype):
+        return [f"{what}: {gradient._array.dtype} {gradient._array.shape} for {x.dtype} {x.shape}"]
     for _ in range(2):
         v = _random(rng, x) * np.clip(np.abs(x), 0.05, 1)  # a small input moves in proportion to itself
         ends = []
@@ -135,8 +135,8 @@ def _compare(what: str, function: Any, values: list[Any], i: int, gradient: Any,
             moved[i] = np.asarray(x + step * v)
             ends.append(function(moved))
         numeric = (ends[0] - ends[1]) / (2 * STEP)
-        exact = 0.0 if gradient is None else _inner(gradient.array, v)
-        scale = max(abs(numeric), 0.0 if gradient is None else float(np.linalg.norm(np.asarray(gradient.array * v))), 1e-2)
+        exact = 0.0 if gradient is None else _inner(gradient._array, v)
+        scale = max(abs(numeric), 0.0 if gradient is None else float(np.linalg.norm(np.asarray(gradient._array * v))), 1e-2)
         if not abs(numeric - exact) <= TOLERANCE * scale * (1 + 1e-3 * abs(ends[0])):
             return [f"{what}: the engine says {exact:.9g} along a direction, differences say {numeric:.9g}"]
     return []

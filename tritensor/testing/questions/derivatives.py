@@ -37,7 +37,7 @@ def rule_is_derivative(case: Case) -> list[str]:
     for i, g in enumerate(gradients):
         if not case.needs[i] or not corners.declared(op, i):
             continue
-        found += _along(case, weighted, list(case.wide), i, None if g is None else g.array, rng, "gradient of")
+        found += _along(case, weighted, list(case.wide), i, None if g is None else g._array, rng, "gradient of")
     return found
 
 
@@ -112,7 +112,7 @@ def rule_differentiates(case: Case) -> list[str]:
         again.__dict__.update(case.__dict__, wide=tuple(moved[: len(case.wide)]))
         left = iter(moved[len(case.wide) :])
         _, found = _engine_gradients(again, [None if w is None else next(left) for w in weights], create=False)
-        return sum(float(np.sum(m * f.array)) for m, f in zip(mixes, found, strict=True) if m is not None and f is not None)
+        return sum(float(np.sum(m * f._array)) for m, f in zip(mixes, found, strict=True) if m is not None and f is not None)
 
     roots = [(f, tensor(m)) for f, m in zip(first, mixes, strict=True) if f is not None]
     targets = [
@@ -124,5 +124,5 @@ def rule_differentiates(case: Case) -> list[str]:
         second = grad([f for f, _ in recorded], [leaves[i] for i in targets], [m for _, m in recorded], allow_unused=True)
     found = []
     for i, s in zip(targets, second, strict=True):
-        found += _along(case, mixed, values, i, None if s is None else s.array, rng, "second derivative by")
+        found += _along(case, mixed, values, i, None if s is None else s._array, rng, "second derivative by")
     return found

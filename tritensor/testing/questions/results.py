@@ -37,11 +37,11 @@ def _strides(case: Case) -> list[str]:
         with no_grad():
             out = call(*[tensor(x) for x in given], **case.attrs())
         for name, y in zip(op.outputs, out if isinstance(out, tuple) else (out,), strict=False):
-            have, want = element_strides(y.array), wanted(op.layout, tuple(y.array.shape), given)
-            if describe_layout(y.array.shape, have) != describe_layout(y.array.shape, want):
-                found.append(f"{name} {tuple(y.array.shape)} of the {time} call has strides {have}; {op.layout} says {want}")
-            if type(y.array) not in (np.ndarray, CudaArray):
-                found.append(f"{name} holds a {type(y.array).__name__}, not an array")
+            have, want = element_strides(y._array), wanted(op.layout, tuple(y._array.shape), given)
+            if describe_layout(y._array.shape, have) != describe_layout(y._array.shape, want):
+                found.append(f"{name} {tuple(y._array.shape)} of the {time} call has strides {have}; {op.layout} says {want}")
+            if type(y._array) not in (np.ndarray, CudaArray):
+                found.append(f"{name} holds a {type(y._array).__name__}, not an array")
     return found
 
 

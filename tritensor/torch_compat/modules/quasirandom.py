@@ -80,8 +80,8 @@ class SobolEngine:
     def _points(self, first: int, n: int) -> np.ndarray:
         """Points as integers of MAXBIT bits: the directions at the ones of the Gray code of a point's number, added without carry."""
         number = np.arange(first, first + n, dtype=np.int64)
-        gray, directions = number ^ (number >> 1), np.asarray(self.sobolstate.array)
-        points = np.repeat(np.asarray(self.shift.array)[None], n, 0)
+        gray, directions = number ^ (number >> 1), np.asarray(self.sobolstate._array)
+        points = np.repeat(np.asarray(self.shift._array)[None], n, 0)
         for bit in range(int(gray.max(initial=0)).bit_length()):
             points ^= np.where((gray >> bit & 1).astype(bool)[:, None], directions[:, bit], 0)
         return points
@@ -91,8 +91,8 @@ class SobolEngine:
         generator = default_generator if self.seed is None else Generator().manual_seed(self.seed)
         powers = 1 << np.arange(self.MAXBIT, dtype=np.int64)
         draw = functools.partial(public["randint"], 2, generator=generator)
-        shift = np.asarray(draw((self.dimension, self.MAXBIT)).array) @ powers
-        matrix = np.tril(np.asarray(draw((self.dimension, self.MAXBIT, self.MAXBIT)).array), -1) + np.eye(self.MAXBIT, dtype=np.int64)
+        shift = np.asarray(draw((self.dimension, self.MAXBIT))._array) @ powers
+        matrix = np.tril(np.asarray(draw((self.dimension, self.MAXBIT, self.MAXBIT))._array), -1) + np.eye(self.MAXBIT, dtype=np.int64)
         digits = directions[:, None, :] >> np.arange(self.MAXBIT)[::-1, None] & 1  # (dimension, digit, direction), the highest first
         return ((matrix @ digits) % 2 * powers[::-1, None]).sum(1), shift
 

@@ -129,7 +129,7 @@ class _Graph:
     def _untracked(self, fn: Any, inputs: list[Tensor]) -> list[str]:
         """The inputs without a gradient, such as indices, that a node keeps: no edge of the graph leads to them."""
         kept = [v for _, v in fn.saved() if isinstance(v, Tensor)] if hasattr(fn, "saved") else []
-        return [self._leaf_names[id(t)] for t in inputs if not t.requires_grad and any(k.array is t.array for k in kept)]
+        return [self._leaf_names[id(t)] for t in inputs if not t.requires_grad and any(k._array is t._array for k in kept)]
 
     def message(self) -> bytes:
         return b"".join([encode_node(*line) for line in self.lines]) + _VERSIONS

@@ -67,7 +67,7 @@ def encode_tensor(who: str, tag: Any, value: Any) -> bytes:
     if name not in _TYPES:
         raise DTypeError(f"{who}: tag {tag!r} was given a tensor of {name}, which tensorboard does not read; cast it: x.float()")
     host = value.detach().cpu() if isinstance(value, Tensor) else np.asarray(value)
-    raw = np.ascontiguousarray(host.array if isinstance(host, Tensor) else host)
+    raw = np.ascontiguousarray(host._array if isinstance(host, Tensor) else host)
     if raw.nbytes >= 1 << 31:  # protocol buffers' limit of a message
         raise ShapeError(f"{who}: tag {tag!r} was given {describe(value)} of {raw.nbytes:,} bytes; a record takes less than 2^31")
     return integer(1, _TYPES[name]) + message(2, encode_shape(raw.shape)) + message(4, raw.tobytes())

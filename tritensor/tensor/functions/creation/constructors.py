@@ -77,10 +77,10 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
 
     The result is a leaf: it stands outside the graph of a tensor that is given.
     """
-    memory = obj.array if isinstance(obj, Tensor) else obj if isinstance(obj, np.ndarray) else None
+    memory = obj._array if isinstance(obj, Tensor) else obj if isinstance(obj, np.ndarray) else None
     made = as_tensor(obj, dtype, device)
     # Identity of memory, not of objects: a numpy array is wrapped without a copy.
-    same = memory is not None and made.array is memory
+    same = memory is not None and made._array is memory
     if copy is False and not same:
         raise ArgumentError("asarray: the data cannot be had without a copy; leave copy=False out, or convert it before")
     found = made.detach()
@@ -210,21 +210,21 @@ def empty_like(x: Tensor, *, dtype: Any = None, device: Any = None, memory_forma
 
 def options_like(x: Tensor, dtype: Any, where: Any) -> tuple[device, np.dtype]:
     """Device and dtype given, or x's own."""
-    return x.device if where is None else as_device(where), x.array.dtype if dtype is None else numpy_type(dtype)
+    return x.device if where is None else as_device(where), x._array.dtype if dtype is None else numpy_type(dtype)
 
 
 def make_in_layout(x: Tensor, memory_format: Any, make: Callable[[tuple[int, ...]], Tensor]) -> Tensor:
     """What `make` gives for x's shape, in x's layout (closed up where x has gaps) or in a memory format; it is filled along memory."""
-    shape, wanted = tuple(x.array.shape), as_format("memory_format", memory_format, preserve_format)
-    if type(x.array) is WrappedArray:
+    shape, wanted = tuple(x._array.shape), as_format("memory_format", memory_format, preserve_format)
+    if type(x._array) is WrappedArray:
         return transform.current.like(make(shape), x)  # type: ignore[no-any-return]
     # The usual layout needs no permutation.
-    if wanted is contiguous_format or (wanted is preserve_format and array.is_contiguous(x.array)):
+    if wanted is contiguous_format or (wanted is preserve_format and array.is_contiguous(x._array)):
         return make(shape)
     # Made in C order of the permuted shape and permuted back: filling runs along memory.
-    order = dims_by_stride(strides_in_format(shape, array.element_strides(x.array), wanted))
+    order = dims_by_stride(strides_in_format(shape, array.element_strides(x._array), wanted))
     y = make(tuple([shape[d] for d in order]))
-    return new_tensor(y.array.transpose(tuple([order.index(d) for d in range(len(shape))])))
+    return new_tensor(y._array.transpose(tuple([order.index(d) for d in range(len(shape))])))
 
 
 def _like(x: Tensor, value: Any, dtype: Any, where: Any, memory_format: Any) -> Tensor:
@@ -236,7 +236,7 @@ def _publish_new(name: str, make: Callable[..., Tensor]) -> None:
     def method(self: Tensor, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         # new_zeros and its like take type and device of the tensor, unless they are given.
         made = make(*given, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device, **options)
-        return made if type(self.array) is not WrappedArray else transform.current.like(made, self)  # type: ignore[no-any-return]
+        return made if type(self._array) is not WrappedArray else transform.current.like(made, self)  # type: ignore[no-any-return]
 
     method.__name__ = method.__qualname__ = f"new_{name}"
     method.__doc__ = f"{name}(...) of this tensor's dtype and device."
@@ -281,14 +281,14 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
         axes[0], axes[1] = 1, 0
     shape = [1] * len(given)
     for axis, x in zip(axes, given, strict=True):
-        if len(x.array.shape) > 1:
+        if len(x._array.shape) > 1:
             raise ShapeError(
-                f"meshgrid: a tensor of shape {tuple(x.array.shape)} is not a vector; give tensors of one dimension, such as x.flatten()"
+                f"meshgrid: a tensor of shape {tuple(x._array.shape)} is not a vector; give tensors of one dimension, such as x.flatten()"
             )
-        shape[axis] = x.array.size
+        shape[axis] = x._array.size
     out = []
     for axis, x in zip(axes, given, strict=True):
-        along_axis = ops.reshape(x, shape=tuple(x.array.size if d == axis else 1 for d in range(len(given))))
+        along_axis = ops.reshape(x, shape=tuple(x._array.size if d == axis else 1 for d in range(len(given))))
         out.append(ops.expand(along_axis, shape=tuple(shape)))
     return tuple(out)
 

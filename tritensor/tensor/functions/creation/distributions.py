@@ -161,15 +161,15 @@ def poisson(x: Tensor, generator: Generator | None = None) -> Tensor:
     """
     _require_float("poisson", "input", x)
     if x.is_meta:
-        return Drawn.apply(new_tensor(empty_like(x.array)), x)
-    rate = to_host(x.array).astype(np.float64).reshape(-1)
+        return Drawn.apply(new_tensor(empty_like(x._array)), x)
+    rate = to_host(x._array).astype(np.float64).reshape(-1)
     # not >=, so that NaN is refused too.
     if not (rate >= 0).all():
         raise ArgumentError(f"poisson: the rates must be 0 or more; the least is {rate.min()}")
-    drawn = np.empty(rate.size, x.array.dtype)
+    drawn = np.empty(rate.size, x._array.dtype)
     for first in range(0, rate.size, CHUNK):
         drawn[first : first + CHUNK] = _draw_poisson(rate[first : first + CHUNK], generator)
-    drawn = drawn.reshape(x.array.shape)
+    drawn = drawn.reshape(x._array.shape)
     return Drawn.apply(new_tensor(from_host(drawn, x.device)), x)
 
 
@@ -182,13 +182,13 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     _require_float("binomial", "count", count)
     if prob.dtype is not count.dtype:
         raise DTypeError(f"binomial: count is {count.dtype.name}, prob {prob.dtype.name}; cast one so that both are the same")
-    shape = broadcast("binomial", tuple(count.array.shape), tuple(prob.array.shape), labels=("count", "prob"))
+    shape = broadcast("binomial", tuple(count._array.shape), tuple(prob._array.shape), labels=("count", "prob"))
     if count.is_meta:
-        return Drawn.apply(new_tensor(empty(shape, count.array.dtype, count.device)), count, prob)
-    n, p = (np.broadcast_to(to_host(y.array).astype(np.float64), shape).reshape(-1) for y in (count, prob))
+        return Drawn.apply(new_tensor(empty(shape, count._array.dtype, count.device)), count, prob)
+    n, p = (np.broadcast_to(to_host(y._array).astype(np.float64), shape).reshape(-1) for y in (count, prob))
     if not ((n >= 0).all() and ((p >= 0) & (p <= 1)).all()):
         raise ArgumentError("binomial: counts must be 0 or more, probabilities between 0 and 1")
-    drawn = np.empty(n.size, count.array.dtype)
+    drawn = np.empty(n.size, count._array.dtype)
     for first in range(0, n.size, CHUNK):
         part = slice(first, first + CHUNK)
         drawn[part] = _draw_binomial(np.floor(n[part]), p[part], generator)
@@ -213,9 +213,9 @@ def cauchy_(x: Tensor, median: float = 0, sigma: float = 1, *, generator: Genera
     if not sigma > 0:
         raise ArgumentError(f"cauchy_: sigma is {sigma}; it must be above 0")
     with no_grad():
-        drawn = draw_cauchy(tuple(x.array.shape), compute_type(x.array.dtype), x.device, generator)
+        drawn = draw_cauchy(tuple(x._array.shape), compute_type(x._array.dtype), x.device, generator)
         values = ops.add(ops.mul(drawn, float(sigma)), float(median))
-        return overwrite(x, to_dtype(values, x.array.dtype), "cauchy_")
+        return overwrite(x, to_dtype(values, x._array.dtype), "cauchy_")
 
 
 @function(free=False)
@@ -224,9 +224,9 @@ def log_normal_(x: Tensor, mean: float = 1, std: float = 2, *, generator: Genera
     _require_float("log_normal_", "x", x)
     if not std > 0:
         raise ArgumentError(f"log_normal_: std is {std}; it must be above 0")
-    z = draw_normal(tuple(x.array.shape), compute_type(x.array.dtype), x.device, generator, float(mean), float(std))
+    z = draw_normal(tuple(x._array.shape), compute_type(x._array.dtype), x.device, generator, float(mean), float(std))
     with no_grad():
-        return overwrite(x, to_positive_dtype(ops.exp(z), x.array.dtype), "log_normal_")
+        return overwrite(x, to_positive_dtype(ops.exp(z), x._array.dtype), "log_normal_")
 
 
 @function(free=False)
@@ -242,6 +242,6 @@ def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Te
         raise ArgumentError(f"geometric_: p is {p}; it must be above 0 and below 1")
     kind = np.dtype(np.float64)  # float32 has too few numbers near 1, of which small p make many trials
     with no_grad():
-        u = draw_uniform(tuple(x.array.shape), kind, x.device, generator)
+        u = draw_uniform(tuple(x._array.shape), kind, x.device, generator)
         trials = ops.ceil(ops.mul(ops.log(ops.sub(1.0, u)), 1 / math.log1p(-p)))
-        return overwrite(x, ops.cast(ops.clamp(trials, 1.0, None), dtype=x.array.dtype), "geometric_")
+        return overwrite(x, ops.cast(ops.clamp(trials, 1.0, None), dtype=x._array.dtype), "geometric_")

@@ -32,20 +32,20 @@ def _keeps_all(p: float, train: bool, name: str) -> bool:
 
 def _drop(x: Tensor, p: float, generator: Generator | None = None) -> Tensor:
     """x with elements dropped, by the next numbers of a generator; inside vmap each example may have its own."""
-    seed, offset = (0, 0) if type(x.array) is MetaArray else next_position(generators.blocks_used(x.array.size, 32), generator)
+    seed, offset = (0, 0) if type(x._array) is MetaArray else next_position(generators.blocks_used(x._array.size, 32), generator)
     return ops.dropout(transform.current.spread(x) if running.levels else x, p=float(p), seed=seed, offset=offset)
 
 
 def _draw_noise(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     """0 with probability p, else 1 / (1 - p)."""
-    return _drop(ops.full(shape=shape, value=1, dtype=x.array.dtype, device=x.device), p)
+    return _drop(ops.full(shape=shape, value=1, dtype=x._array.dtype, device=x.device), p)
 
 
 def _channel_shape(x: Tensor, name: str) -> tuple[int, ...]:
     """One number for each channel of each sample."""
     if x.ndim < 2:
         raise ShapeError(f"{name}: input {tuple(x.shape)} has {x.ndim} dimensions; give (batch, channels, ...)")
-    return (*x.array.shape[:2], *[1] * (x.ndim - 2))
+    return (*x._array.shape[:2], *[1] * (x.ndim - 2))
 
 
 @function(method=False)
@@ -59,7 +59,7 @@ def dropout(x: Tensor, p: float = 0.5, train: bool = True, *, generator: Generat
 @function(method=False)
 def feature_dropout(x: Tensor, p: float, train: bool) -> Tensor:
     """dropout of whole channels of x (batch, channels, ...)."""
-    if _keeps_all(p, train, "feature_dropout") or x.array.size == 0:
+    if _keeps_all(p, train, "feature_dropout") or x._array.size == 0:
         return x
     return ops.mul(x, _draw_noise(x, _channel_shape(x, "feature_dropout"), p))
 
@@ -71,20 +71,20 @@ def _drop_to_lowest(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
         return ops.mul(x, 0.0)
     a = 1.0 / math.sqrt((_SELU_LOW * _SELU_LOW * p + 1.0) * (1.0 - p))
     kept = ops.ne(_draw_noise(x, shape, p), 0)
-    slope = ops.where(kept, ops.full(shape=(), value=a, dtype=x.array.dtype, device=x.device), 0.0)
+    slope = ops.where(kept, ops.full(shape=(), value=a, dtype=x._array.dtype, device=x.device), 0.0)
     return ops.add(ops.mul(x, slope), ops.add(ops.mul(slope, _SELU_LOW), _SELU_LOW * a * (p - 1.0)))
 
 
 @function(method=False)
 def alpha_dropout(x: Tensor, p: float, train: bool) -> Tensor:
     """Dropout that keeps mean 0 and variance 1: what is dropped becomes selu's lowest value (Klambauer et al. 2017)."""
-    return x if _keeps_all(p, train, "alpha_dropout") or x.array.size == 0 else _drop_to_lowest(x, tuple(x.array.shape), p)
+    return x if _keeps_all(p, train, "alpha_dropout") or x._array.size == 0 else _drop_to_lowest(x, tuple(x._array.shape), p)
 
 
 @function(method=False)
 def feature_alpha_dropout(x: Tensor, p: float, train: bool) -> Tensor:
     """alpha_dropout of whole channels of x (batch, channels, ...)."""
-    if _keeps_all(p, train, "feature_alpha_dropout") or x.array.size == 0:
+    if _keeps_all(p, train, "feature_alpha_dropout") or x._array.size == 0:
         return x
     return _drop_to_lowest(x, _channel_shape(x, "feature_alpha_dropout"), p)
 

@@ -47,18 +47,18 @@ def _draw_logs(name: str, alpha: Tensor, generator: Generator | None) -> np.ndar
     """Logarithms of gamma numbers of alpha's shape. Raises DTypeError for types that are not floating, ValueError for what is not positive."""
     if alpha.dtype.kind != "float":
         raise DTypeError(f"{name}: the concentration is {alpha.dtype.name}; give a floating type")
-    a = to_host(alpha.array).astype(np.float64).reshape(-1)
+    a = to_host(alpha._array).astype(np.float64).reshape(-1)
     # not >, so that NaN is refused too.
     if not (a > 0).all():
         raise ArgumentError(f"{name}: concentrations must be above 0; the least is {a.min()}")
     found = np.empty(a.size)
     for first in range(0, a.size, CHUNK):
         found[first : first + CHUNK] = _draw_log_gammas(a[first : first + CHUNK], generator)
-    return found.reshape(alpha.array.shape)
+    return found.reshape(alpha._array.shape)
 
 
 def _tensor_like(values: np.ndarray, like: Tensor) -> Tensor:
-    return new_tensor(from_host(values.astype(like.array.dtype), like.device))
+    return new_tensor(from_host(values.astype(like._array.dtype), like.device))
 
 
 class Slope(Function):
@@ -88,7 +88,7 @@ class _DrawFunction(Function):
 
     @staticmethod
     def forward(drawn: Tensor, alpha: Tensor) -> Tensor:  # type: ignore[override]
-        return new_tensor(drawn.array)
+        return new_tensor(drawn._array)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -117,7 +117,7 @@ class SampledDirichlet(_DrawFunction):
 def draw_gammas(alpha: Tensor, generator: Generator | None) -> Tensor:
     """Gamma numbers that know nothing of where they came from."""
     if alpha.is_meta:
-        return new_tensor(empty_like(alpha.array))
+        return new_tensor(empty_like(alpha._array))
     return _tensor_like(np.exp(_draw_logs("standard_gamma", alpha, generator)), alpha)
 
 
@@ -125,7 +125,7 @@ def draw_gammas(alpha: Tensor, generator: Generator | None) -> Tensor:
 def draw_dirichlets(alpha: Tensor, generator: Generator | None) -> Tensor:
     """Dirichlet vectors that know nothing of where they came from."""
     if alpha.is_meta:
-        return new_tensor(empty_like(alpha.array))
+        return new_tensor(empty_like(alpha._array))
     logs = _draw_logs("sample_dirichlet", alpha, generator)
     # Ratios of gammas through logarithms: small concentrations underflow otherwise.
     parts = np.exp(logs - logs.max(-1, keepdims=True, initial=-np.inf))
@@ -138,8 +138,8 @@ def _apply_draw(cls: type[Function], draw: Callable[..., Tensor], alpha: Tensor,
         # Inside vmap each example draws numbers of its own.
         alpha = transform.current.spread(alpha)
     value = alpha
-    while type(value.array) is WrappedArray and value.array.level.kind != VMAP:
-        value = value.array.value
+    while type(value._array) is WrappedArray and value._array.level.kind != VMAP:
+        value = value._array.value
     return cls.apply(draw(value, generator), alpha)  # type: ignore[no-any-return]
 
 

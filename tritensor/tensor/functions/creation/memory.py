@@ -64,7 +64,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device
 @function(free=False, maker=True)
 def new_empty_strided(x: Tensor, size: Any, stride: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """empty_strided of this tensor's dtype and device."""
-    kind = x.array.dtype if dtype is None else numpy_type(dtype)
+    kind = x._array.dtype if dtype is None else numpy_type(dtype)
     return _make_strided("new_empty_strided", size, stride, kind, x.device if device is None else as_device(device))
 
 

@@ -46,7 +46,7 @@ def _draw_complex(draw: Any, shape: tuple[int, ...], dtype: np.dtype, on: device
         raise DeviceError(f"rand: {dtypes.of(dtype).name} lives on the CPU only; draw it there, or its parts")
     if on.type == "meta":
         return empty(shape, dtype, on)  # type: ignore[no-any-return]
-    parts: np.ndarray = draw((*shape, 2), dtypes.of(dtype).to_real().numpy, on, generator).array
+    parts: np.ndarray = draw((*shape, 2), dtypes.of(dtype).to_real().numpy, on, generator)._array
     return parts.view(dtype).reshape(shape)
 
 
@@ -60,7 +60,7 @@ def draw_uniform(shape: tuple[int, ...], dtype: np.dtype, on: device, generator:
 
 def draw_on_host(draw: Callable[..., Tensor], shape: tuple[int, ...], generator: Generator | None) -> np.ndarray:
     """float64 numbers of draw_uniform or draw_normal on the host, whatever device they are for: so all devices get the same."""
-    return to_host(draw(shape, np.dtype(np.float64), cpu, generator).array)
+    return to_host(draw(shape, np.dtype(np.float64), cpu, generator)._array)
 
 
 def compute_type(dtype: np.dtype) -> np.dtype:
@@ -138,11 +138,11 @@ class Drawn(Function):
 
     @staticmethod
     def forward(drawn: Tensor, *parameters: Tensor) -> Tensor:  # type: ignore[override]
-        return new_tensor(drawn.array)
+        return new_tensor(drawn._array)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.like = [(tuple(p.array.shape), p.array.dtype) for p in inputs[1:]]
+        ctx.like = [(tuple(p._array.shape), p._array.dtype) for p in inputs[1:]]
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
@@ -163,11 +163,11 @@ def _require_inexact(name: str, dtype: np.dtype) -> None:
 def _require_probability(name: str, p: Any) -> None:
     """Refuse what is no probability. Values on a GPU are not looked at: that would wait for them."""
     if isinstance(p, Tensor):
-        _require_float(name, p.array.dtype)
+        _require_float(name, p._array.dtype)
         # Looking at values of a GPU would wait for all that is queued.
         if not p.is_cpu:
             return
-        values = all_values(p.array)
+        values = all_values(p._array)
         if not ((values >= 0) & (values <= 1)).all():
             raise ArgumentError(f"{name}: a probability is not between 0 and 1: they go from {values.min()} to {values.max()}")
     elif not 0 <= p <= 1:
@@ -177,7 +177,7 @@ def _require_probability(name: str, p: Any) -> None:
 def _require_deviation(name: str, std: Any) -> None:
     """Refuse a standard deviation below 0, or nan. Values on a GPU are not looked at."""
     if isinstance(std, Tensor):
-        if std.is_cpu and not ((values := all_values(std.array)) >= 0).all():
+        if std.is_cpu and not ((values := all_values(std._array)) >= 0).all():
             raise ArgumentError(f"{name}: all elements of std must be 0 or more; the least is {values.min()}")
     elif not std >= 0:
         raise ArgumentError(f"{name}: std is {std}; it must be 0 or more")
@@ -305,8 +305,8 @@ def normal(
     given = [v for v in (mean, std) if isinstance(v, Tensor)]
     if given:
         labels = [label for label, v in (("mean", mean), ("std", std)) if isinstance(v, Tensor)]
-        shape = broadcast("normal", *[tuple(v.array.shape) for v in given], labels=labels)
-        kind = given[0].array.dtype
+        shape = broadcast("normal", *[tuple(v._array.shape) for v in given], labels=labels)
+        kind = given[0]._array.dtype
         _require_float("normal", kind)
         z = _draw_standard_normal(shape, compute_type(kind), given[0].device, generator)
         drawn = to_c_order(mean + (std.to(kind) if isinstance(std, Tensor) else std) * z)
@@ -323,8 +323,8 @@ def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None 
         return ops.copy(transform.current.spread(x.detach()) if running.levels else x.detach()).bernoulli_(p, generator=generator)
     # x holds the probabilities themselves.
     _require_probability("bernoulli", x)
-    u = draw_uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
-    drawn = ops.cast(ops.lt(u, x.detach()), dtype=x.array.dtype)
+    u = draw_uniform(tuple(x._array.shape), x._array.dtype, x.device, generator)
+    drawn = ops.cast(ops.lt(u, x.detach()), dtype=x._array.dtype)
     return Drawn.apply(drawn, x) if is_followed(x) else drawn
 
 
@@ -338,20 +338,20 @@ def multinomial(
     Raises ShapeError for other dimensions, DTypeError for weights that are not floating, ValueError for weights that are negative, not
     finite or all 0, and for a count below 1 or, without replacement, above n.
     """
-    _require_float("multinomial", x.array.dtype)
-    if out is not None and out.array.dtype != np.int64:
+    _require_float("multinomial", x._array.dtype)
+    if out is not None and out._array.dtype != np.int64:
         raise DTypeError(f"multinomial: out is {out.dtype.name}; indices are int64, give an out of that type")
-    if x.array.ndim not in (1, 2):
-        raise ShapeError(f"multinomial: x has {x.array.ndim} dimensions; give (n,) weights, or (rows, n)")
+    if x._array.ndim not in (1, 2):
+        raise ShapeError(f"multinomial: x has {x._array.ndim} dimensions; give (n,) weights, or (rows, n)")
     (num_samples,) = _to_integers("multinomial", num_samples)
-    if num_samples < 1 or (not replacement and num_samples > x.array.shape[-1]):
+    if num_samples < 1 or (not replacement and num_samples > x._array.shape[-1]):
         raise ArgumentError(
-            f"multinomial: {num_samples} draws from {x.array.shape[-1]}; give 1 or more, with replacement=True for more than that"
+            f"multinomial: {num_samples} draws from {x._array.shape[-1]}; give 1 or more, with replacement=True for more than that"
         )
     if x.is_meta:
-        drawn = new_tensor(empty((*x.array.shape[:-1], num_samples), np.dtype(np.int64), x.device))
+        drawn = new_tensor(empty((*x._array.shape[:-1], num_samples), np.dtype(np.int64), x.device))
         return drawn if out is None else write_out(out, drawn, "multinomial")
-    weights = to_host(x.array).astype(np.float64)
+    weights = to_host(x._array).astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
     sums = rows.sum(-1)
     if not (np.isfinite(sums).all() and (sums > 0).all() and rows.min(initial=0.0) >= 0):
@@ -391,38 +391,38 @@ def _pick_weighted(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
 @function(also={"from": "a", "to": "b"})
 def uniform_(x: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with uniform numbers of [a, b)."""
-    _require_inexact("uniform_", x.array.dtype)
+    _require_inexact("uniform_", x._array.dtype)
     largest = float(ml_dtypes.finfo(x.dtype.to_real().numpy).max)
     if not (-largest <= a <= b <= largest and b - a <= largest):
         raise ArgumentError(f"uniform_: [{a}, {b}) is no range of {x.dtype.name}; give a <= b, no further apart than {largest:g}")
-    return overwrite(x, draw_uniform_between(a, b, tuple(x.array.shape), x.array.dtype, x.device, generator), "uniform_")
+    return overwrite(x, draw_uniform_between(a, b, tuple(x._array.shape), x._array.dtype, x.device, generator), "uniform_")
 
 
 @function
 def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with normal numbers."""
-    _require_inexact("normal_", x.array.dtype)
+    _require_inexact("normal_", x._array.dtype)
     _require_deviation("normal_", std)
-    return overwrite(x, draw_normal(tuple(x.array.shape), x.array.dtype, x.device, generator, mean, std), "normal_")
+    return overwrite(x, draw_normal(tuple(x._array.shape), x._array.dtype, x.device, generator, mean, std), "normal_")
 
 
 @function
 def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with exponential numbers of rate lambd."""
-    _require_float("exponential_", x.array.dtype)
+    _require_float("exponential_", x._array.dtype)
     if not lambd > 0:
         raise ArgumentError(f"exponential_: lambd is {lambd}; it must be above 0")
-    return overwrite(x, draw_exponential(tuple(x.array.shape), x.array.dtype, x.device, generator, lambd), "exponential_")
+    return overwrite(x, draw_exponential(tuple(x._array.shape), x._array.dtype, x.device, generator, lambd), "exponential_")
 
 
 @function
 def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with 1 of probability p (a number or a tensor), else 0."""
     _require_probability("bernoulli_", p)
-    fine = p.array.dtype == np.float64 if isinstance(p, Tensor) else p < 2.0**-10  # of 24 bits few are left to a small probability
-    u = draw_uniform(tuple(x.array.shape), np.dtype(np.float64 if fine else np.float32), x.device, generator)
+    fine = p._array.dtype == np.float64 if isinstance(p, Tensor) else p < 2.0**-10  # of 24 bits few are left to a small probability
+    u = draw_uniform(tuple(x._array.shape), np.dtype(np.float64 if fine else np.float32), x.device, generator)
     with no_grad():
-        values = ops.cast(ops.lt(u, p.detach() if isinstance(p, Tensor) else float(p)), dtype=x.array.dtype)
+        values = ops.cast(ops.lt(u, p.detach() if isinstance(p, Tensor) else float(p)), dtype=x._array.dtype)
     return overwrite(x, values, "bernoulli_")
 
 
@@ -438,10 +438,10 @@ def random_(x: Tensor, start: Any = _NO_START, end: Any = _NO_END, *, generator:
     if end is _NO_END and start is not _NO_START:
         low, high = _to_integers("random_", 0, start)
     elif end is None or end is _NO_END:
-        largest = exact[x.dtype.name] if x.dtype.name in exact else np.iinfo(x.array.dtype).max
+        largest = exact[x.dtype.name] if x.dtype.name in exact else np.iinfo(x._array.dtype).max
         low, high = _to_integers("random_", 0 if start is _NO_START else start, int(largest) + 1)
     else:
         low, high = _to_integers("random_", 0 if start is _NO_START else start, end)
-    _require_range("random_", low, high, x.array.dtype)
-    drawn = _draw_integers(low, high, tuple(x.array.shape), np.dtype(np.int64), x.device, generator)
-    return overwrite(x, ops.cast(drawn, dtype=x.array.dtype), "random_")
+    _require_range("random_", low, high, x._array.dtype)
+    drawn = _draw_integers(low, high, tuple(x._array.shape), np.dtype(np.int64), x.device, generator)
+    return overwrite(x, ops.cast(drawn, dtype=x._array.dtype), "random_")

@@ -22,8 +22,8 @@ from tritensor.tensor.public_api.publish import function
 
 def _to_number(name: str, what: str, value: Any) -> Any:
     """A Python number, or that of a tensor without dimensions."""
-    if isinstance(value, Tensor) and value.array.shape:
-        raise ShapeError(f"{name}: {what} has shape {tuple(value.array.shape)}; give a number or a 0-d tensor")
+    if isinstance(value, Tensor) and value._array.shape:
+        raise ShapeError(f"{name}: {what} has shape {tuple(value._array.shape)}; give a number or a 0-d tensor")
     found = value.item() if hasattr(value, "item") else value
     if not isinstance(found, bool | int | float | complex):
         raise TypeError(f"{name}: {what} is a {type(value).__name__}; give a number or a 0-d tensor")
@@ -90,7 +90,7 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, 
 def _parse_ends(name: str, start: Any, end: Any, kind: np.dtype, on: Device) -> tuple[Any, Any]:
     """Both ends as numbers of a type: whole for integers, complex for complex ones. Of tensors without values, for a result without, 0."""
     if on.type == "meta":
-        start, end = [0 if isinstance(v, Tensor) and v.is_meta and not v.array.shape else v for v in (start, end)]
+        start, end = [0 if isinstance(v, Tensor) and v.is_meta and not v._array.shape else v for v in (start, end)]
     made = {"int": int, "uint": int, "bool": bool, "complex": complex}.get(dtypes.of(kind).kind, float)
     first, last = _to_number(name, "start", start), _to_number(name, "end", end)
     if isinstance(first + last, complex) and made is not complex:
@@ -170,16 +170,16 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 
     Raises ShapeError for what is no vector, ValueError for a negative N.
     """
-    if len(x.array.shape) != 1:
-        raise ShapeError(f"vander: x has shape {tuple(x.array.shape)}; give a vector")
-    n = x.array.size if N is None else int(N)
+    if len(x._array.shape) != 1:
+        raise ShapeError(f"vander: x has shape {tuple(x._array.shape)}; give a vector")
+    n = x._array.size if N is None else int(N)
     if n < 0:
         raise ShapeError(f"vander: N is {n}; it must be 0 or more")
-    if x.dtype.kind in ("bool", "int", "uint") and x.array.dtype != np.int64:
+    if x.dtype.kind in ("bool", "int", "uint") and x._array.dtype != np.int64:
         x = ops.cast(x, dtype=np.dtype(np.int64))
-    powers = ops.full(shape=(x.array.size, min(n, 1)), value=1, dtype=x.array.dtype, device=x.device)
+    powers = ops.full(shape=(x._array.size, min(n, 1)), value=1, dtype=x._array.dtype, device=x.device)
     factor = unsqueeze(x, 1)  # x to the power of how many columns there are: each round doubles them
-    while (count := powers.array.shape[1]) < n:
+    while (count := powers._array.shape[1]) < n:
         more = powers if 2 * count <= n else ops.index_view(powers, index=(slice(None), slice(0, n - count)))
         powers = ops.cat(powers, ops.mul(more, factor), dim=1)
         factor = ops.mul(factor, factor)

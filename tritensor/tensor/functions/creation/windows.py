@@ -211,7 +211,7 @@ def exponential(
         shape: Shape = lambda at: np.exp(-np.abs(at.k - (at.n - 1) / 2) / tau)  # noqa: E731
         return _make_public_window("exponential", shape, M, sym, dtype, layout, device, requires_grad)
     whole = _make_public_window("exponential", _triangle, M, True, dtype, layout, None, False)
-    values = np.exp(-np.abs(np.arange(whole.array.size) - float(center)) / tau).astype(whole.array.dtype)
+    values = np.exp(-np.abs(np.arange(whole._array.size) - float(center)) / tau).astype(whole._array.dtype)
     values = np.ones_like(values) if values.size == 1 else values
     made = new_tensor(from_host(values, as_device(device)))
     return made.requires_grad_() if requires_grad else made

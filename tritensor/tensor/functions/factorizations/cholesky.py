@@ -59,7 +59,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """The inverse of A from its Cholesky factor L (its upper one if `upper`). Raises LinAlgError where L has a 0 on its diagonal."""
     require_matrices("cholesky_inverse", L, "L", square=True)
     # LAPACK's potri reports a zero on the diagonal; the triangular solves below would give inf.
-    if L.array.size:
+    if L._array.size:
         last = L.ndim - 2
         zeros = ops.eq(ops.diagonal(L.detach(), offset=0, dim1=last, dim2=last + 1), 0)
         first = ops.add(ops.argmax(zeros, dim=last, keepdim=False), 1)

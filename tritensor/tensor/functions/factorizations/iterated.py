@@ -25,9 +25,9 @@ def _orthonormalize(s: Tensor, by_b: Product) -> Tensor:
     """A basis of the columns of s (m, c) that is orthonormal in the product of B; columns that depend on others go (Stathopoulos and Wu 2002)."""
     for _ in range(2):  # the second time takes away what rounding has left
         gram = transpose_matrices(s) @ by_b(s)
-        scale = gram.diagonal().clamp(min=float(np.finfo(s.array.dtype).tiny)).rsqrt()
+        scale = gram.diagonal().clamp(min=float(np.finfo(s._array.dtype).tiny)).rsqrt()
         values, vectors = ops.eigh(gram * scale * scale.unsqueeze(1), upper=False)
-        kept = values > values[-1] * (s.shape[-1] * 10 * float(np.finfo(s.array.dtype).eps))
+        kept = values > values[-1] * (s.shape[-1] * 10 * float(np.finfo(s._array.dtype).eps))
         # eigh sorts ascending: the directions that are lost stand first.
         first = int((~kept).sum().item())
         s = (s * scale) @ (vectors[:, first:] * values[first:].rsqrt())
@@ -81,11 +81,11 @@ def _refine_pairs(a: Tensor, b: Tensor | None, values: Tensor, x: Tensor) -> tup
     m, k = a.shape[-1], values.shape[-1]
     a = (a + transpose_matrices(a)) * 0.5
     x = transpose_matrices(x)  # (k, m)
-    zero = ops.full(shape=(k, 1, 1), value=0, dtype=a.array.dtype, device=a.device)
+    zero = ops.full(shape=(k, 1, 1), value=0, dtype=a._array.dtype, device=a.device)
     for _ in range(2):
         # Newton's step is differentiable where the iteration is not: it does not know how it came here.
         bx = x if b is None else x @ transpose_matrices(b)
-        shifted = a - values.reshape(k, 1, 1) * (ops.eye(rows=m, columns=m, dtype=a.array.dtype, device=a.device) if b is None else b)
+        shifted = a - values.reshape(k, 1, 1) * (ops.eye(rows=m, columns=m, dtype=a._array.dtype, device=a.device) if b is None else b)
         side = -bx.unsqueeze(2)
         border = cat([cat([shifted, side], 2), cat([transpose_matrices(side), zero], 2)], 1)  # (k, m + 1, m + 1)
         wrong = cat([x @ transpose_matrices(a) - values.unsqueeze(1) * bx, (1 - (x * bx).sum(1, keepdim=True)) * 0.5], 1)
@@ -137,7 +137,7 @@ def lobpcg(
     if iK is not None and tuple(iK.shape) != (m, m):
         raise ShapeError(f"lobpcg: iK {tuple(iK.shape)} for A {tuple(A.shape)}; give {(m, m)}, which all matrices share")
     steps = 1000 if niter is None else int(niter)
-    small = float(np.finfo(A.array.dtype).eps) ** 0.5 if tol is None else float(tol)
+    small = float(np.finfo(A._array.dtype).eps) ** 0.5 if tol is None else float(tol)
     up = True if largest is None else bool(largest)
     guess = randn(*A.shape[:-1], n, dtype=A.dtype, device=A.device) if X is None else X
     found = []

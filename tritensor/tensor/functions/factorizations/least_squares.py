@@ -67,7 +67,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     require_inexact("lstsq", A)
     if driver is not None and driver not in _DRIVERS:
         raise ArgumentError(f"lstsq: driver is {driver!r}; it is one of {', '.join(map(repr, _DRIVERS))}")
-    if A.array.dtype != B.array.dtype:
+    if A._array.dtype != B._array.dtype:
         raise DTypeError(f"lstsq: A is {A.dtype.name}, B {B.dtype.name}; cast one so that both are the same")
     if B.ndim < 1:
         raise ShapeError("lstsq: B has no dimensions; give a vector or a matrix")
@@ -131,6 +131,6 @@ def _count_ranks(values: Tensor, ratio: float) -> Tensor:
 def _sum_residuals(A: Tensor, b: Tensor, x: Tensor, rank: Tensor, driver: str) -> Tensor:
     m, n = A.shape[-2:]
     if m <= n or driver == "gelsy" or (driver != "gels" and not bool(ops.all(ops.eq(rank, n), dim=tuple(range(rank.ndim)), keepdim=False))):
-        return ops.abs(reshape_to(x, (x.array.size,))[:0])  # in the graph, as it would be with elements
+        return ops.abs(reshape_to(x, (x._array.size,))[:0])  # in the graph, as it would be with elements
     off = ops.abs(ops.sub(ops.matmul(A, x), b))
     return ops.sum(ops.mul(off, off), dim=(off.ndim - 2,), keepdim=False)

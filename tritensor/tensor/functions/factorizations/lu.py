@@ -54,8 +54,8 @@ def unpack_factors(name: str, LU: Tensor, pivots: Tensor, data: bool = True, exc
     m, n = LU.shape[-2:]
     k = min(m, n)
     kind = return_type("lu_unpack" if name == "lu_unpack" else "linalg_lu", PLU)
-    nothing = ops.full(shape=(0,), value=0, dtype=LU.array.dtype, device=LU.device)
-    p = ops.cast(ops.pivots_to_matrix(pivots, size=m), dtype=LU.array.dtype) if exchanges else nothing
+    nothing = ops.full(shape=(0,), value=0, dtype=LU._array.dtype, device=LU.device)
+    p = ops.cast(ops.pivots_to_matrix(pivots, size=m), dtype=LU._array.dtype) if exchanges else nothing
     if not data:
         return kind(p, nothing, nothing)
     lower = ops.add(ops.tril(submatrix(LU, columns=slice(0, k)), diagonal=-1), identity(LU, m, k))
@@ -89,7 +89,7 @@ def solve_factored(name: str, LU: Tensor, pivots: Tensor, B: Tensor, left: bool,
     if tuple(pivots.shape) != tuple(LU.shape[:-1]):
         raise ShapeError(f"{name}: LU {tuple(LU.shape)}, pivots {tuple(pivots.shape)}: pivots must have LU's shape without its last size")
     # LAPACK's integers; another type means that these are no pivots of lu_factor.
-    if pivots.array.dtype != np.int32:
+    if pivots._array.dtype != np.int32:
         raise ArgumentError(f"{name}: pivots is {pivots.dtype.name}; lu_factor gives int32")
     LU, B = broadcast_batches(name, LU, B, ("LU", "B"))
     pivots = expand_batch(pivots, tuple(LU.shape[:-2]), 1)

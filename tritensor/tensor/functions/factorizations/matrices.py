@@ -32,12 +32,12 @@ def submatrix(x: Tensor, rows: slice = slice(None), columns: slice = slice(None)
 
 def identity(x: Tensor, rows: int, columns: int | None = None) -> Tensor:
     """The identity in x's type, on its device."""
-    return ops.eye(rows=rows, columns=rows if columns is None else columns, dtype=x.array.dtype, device=x.device)
+    return ops.eye(rows=rows, columns=rows if columns is None else columns, dtype=x._array.dtype, device=x.device)
 
 
 def real_type(x: Tensor) -> np.dtype:
     """The type of x's absolute values."""
-    return np.dtype(x.array.real.dtype) if x.is_complex() else x.array.dtype
+    return np.dtype(x._array.real.dtype) if x.is_complex() else x._array.dtype
 
 
 def is_floating(x: Tensor) -> bool:
@@ -90,7 +90,7 @@ def raise_if_failed(name: str, info: Tensor, why: str) -> None:
     """Raise LinAlgError where a factorization says that it failed; `why` says how, of number {0}."""
     if info.is_meta:
         return
-    codes = all_values(info.array)
+    codes = all_values(info._array)
     # One look for the usual case: all matrices were factored.
     if not codes.any():
         return

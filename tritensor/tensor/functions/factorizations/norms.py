@@ -30,7 +30,9 @@ def _cast_to_norm_type(name: str, x: Tensor, dtype: Any) -> Tensor:
         if wanted.kind not in ("float", "complex"):
             raise DTypeError(f"{name}: dtype is {wanted.name}; give a floating type")
         # PyTorch refuses to narrow: the norm of a float64 in float32 could overflow.
-        if is_floating(x) and (dtypes.promote(x.array.dtype, wanted.numpy) != wanted.numpy or x.is_complex() != (wanted.kind == "complex")):
+        if is_floating(x) and (
+            dtypes.promote(x._array.dtype, wanted.numpy) != wanted.numpy or x.is_complex() != (wanted.kind == "complex")
+        ):
             raise DTypeError(f"{name}: dtype {wanted.name} does not hold x's {x.dtype.name}; give a wider type of its kind")
         x = ops.cast(x, dtype=wanted.numpy)
     require_inexact(name, x, "x")
@@ -159,17 +161,17 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     if p is None or p in (2, -2):
         values = singular_values(A)
         if values.shape[-1] == 0:
-            if A.array.size == 0 and A.ndim > 2 and 0 in A.shape[:-2]:
+            if A._array.size == 0 and A.ndim > 2 and 0 in A.shape[:-2]:
                 return ops.sum(values, dim=(values.ndim - 1,), keepdim=False)
-            return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=values.array.dtype, device=A.device)
+            return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=values._array.dtype, device=A.device)
         last = (values.ndim - 1,)
         large, small = ops.amax(values, dim=last, keepdim=False), ops.amin(values, dim=last, keepdim=False)
         return ops.div(small, large) if p == -2 else ops.div(large, small)
     require_matrices("cond", A, square=True)
     # The order is validated on a 1 x 1 matrix: PyTorch refuses a wrong one even where nothing is computed.
     if A.shape[-1] == 0:
-        _matrix_norm("cond", ops.full(shape=(1, 1), value=1, dtype=A.array.dtype, device=A.device), p, (-2, -1), False, None)
-        return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=np.dtype(A.array.real.dtype), device=A.device)
+        _matrix_norm("cond", ops.full(shape=(1, 1), value=1, dtype=A._array.dtype, device=A.device), p, (-2, -1), False, None)
+        return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=np.dtype(A._array.real.dtype), device=A.device)
     inverse, info = ops.inv(A)
     singular = ops.reshape(ops.ne(info, 0), shape=(*A.shape[:-2], 1, 1))
     inverse = ops.where(singular, 0.0, inverse)  # which has norms: there are no singular values of NaN

@@ -49,7 +49,7 @@ def svd(x: Tensor, some: bool = True, compute_uv: bool = True) -> OldSVD:
 
     # PyTorch returns zeros in their place, of full size.
     def zeros(k: int) -> Tensor:
-        return ops.full(shape=(*x.shape[:-2], k, k), value=0, dtype=x.array.dtype, device=x.device)
+        return ops.full(shape=(*x.shape[:-2], k, k), value=0, dtype=x._array.dtype, device=x.device)
 
     return return_type("svd", OldSVD)(zeros(m), s, zeros(n))
 

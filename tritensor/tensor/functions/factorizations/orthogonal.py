@@ -38,7 +38,7 @@ def _check_reflectors(name: str, a: Tensor, tau: Tensor) -> None:
     # A reflector of no rows reflects nothing.
     if tau.shape[-1] > a.shape[-2]:
         raise ShapeError(f"{given}: there cannot be more reflectors than rows")
-    if tau.array.dtype != a.array.dtype:
+    if tau._array.dtype != a._array.dtype:
         raise DTypeError(f"{given}: input is {a.dtype.name}, tau {tau.dtype.name}; cast one so that both are the same")
 
 
@@ -86,7 +86,7 @@ def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: b
     given = f"ormqr: input {tuple(x.shape)}, other {tuple(other.shape)}"
     if meets != m or other.ndim != x.ndim or tuple(other.shape[:-2]) != tuple(x.shape[:-2]):
         raise ShapeError(f"{given}: other must have input's batch, and {m} {'rows' if left else 'columns'}")
-    if other.array.dtype != x.array.dtype:
+    if other._array.dtype != x._array.dtype:
         raise DTypeError(f"{given}: input is {x.dtype.name}, other {other.dtype.name}; cast one so that both are the same")
     v, t = _to_compact_form(x, tau)
     if transpose:

@@ -81,10 +81,10 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     n = x.shape[-1] if N is None else int(N)
     if n <= 1:
         raise ShapeError(f"vander: N is {n}; it must be 2 or more")
-    if x.dtype.kind in ("int", "uint") and x.array.dtype != np.int64:
+    if x.dtype.kind in ("int", "uint") and x._array.dtype != np.int64:
         x = ops.cast(x, dtype=np.dtype(np.int64))
     column = reshape_to(x, (*x.shape, 1))
-    y = ops.full(shape=tuple(column.shape), value=1, dtype=x.array.dtype, device=x.device)
+    y = ops.full(shape=tuple(column.shape), value=1, dtype=x._array.dtype, device=x.device)
     factor = column  # x to the power of how many columns there are: each round doubles them
     while (have := y.shape[-1]) < n:
         y = ops.cat(y, ops.mul(submatrix(y, columns=slice(0, min(have, n - have))) if y.ndim > 1 else y, factor), dim=y.ndim - 1)

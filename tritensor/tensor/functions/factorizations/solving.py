@@ -145,7 +145,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
         A = ops.permute(A, dims=(*[d for d in range(A.ndim) if d not in last], *last))
     shape: Any = tuple(A.shape[B.ndim :])
     size = math.prod(shape)
-    if math.prod(A.shape[: B.ndim]) != size or B.array.size != size:
+    if math.prod(A.shape[: B.ndim]) != size or B._array.size != size:
         raise ShapeError(
             f"tensorsolve: A {tuple(A.shape)}, B {tuple(B.shape)}: A's first {B.ndim} sizes and the others must have one product, B's"
         )

@@ -24,7 +24,7 @@ from tritensor.tensor.public_api.publish import function
 
 def _copy_with_strides(x: Tensor) -> Tensor:
     """A copy of x with x's own strides, gaps included, which hold zeros; where elements share cells, one that is dense, as clone's."""
-    array = x.array
+    array = x._array
     shape, strides = tuple(array.shape), element_strides(array)
     # Gaps can only be kept where there are some and the memory is the tensor's own.
     if type(array) is WrappedArray or is_dense(shape, strides) or not has_own_cells(array):
@@ -36,13 +36,13 @@ def _copy_with_strides(x: Tensor) -> Tensor:
 
 def _write_part(name: str, out: Tensor, part: Tensor, src: Tensor) -> Tensor:
     """A copy after one of its views was written."""
-    if tuple(src.array.shape) != tuple(part.array.shape):
-        raise ShapeError(f"{name}: src {tuple(src.array.shape)} for a part of shape {tuple(part.array.shape)}; both must be the same")
+    if tuple(src._array.shape) != tuple(part._array.shape):
+        raise ShapeError(f"{name}: src {tuple(src._array.shape)} for a part of shape {tuple(part._array.shape)}; both must be the same")
     if src.device != out.device:
         raise DeviceError(f"{name}: x is on {out.device}, src on {src.device}; move it with .to({str(out.device)!r})")
-    overwrite(part, src if src.array.dtype == out.array.dtype else ops.cast(src, dtype=out.array.dtype), name)
-    if out.path is not None:  # nobody has the memory with the gaps but this window on it
-        _ = out.node
+    overwrite(part, src if src._array.dtype == out._array.dtype else ops.cast(src, dtype=out._array.dtype), name)
+    if out._view_path is not None:  # nobody has the memory with the gaps but this window on it
+        _ = out._node
         leave_base(out)
     return out
 
@@ -57,8 +57,8 @@ def select_scatter(x: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 @function(out=True)
 def slice_scatter(x: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """A copy of x in which src stands at start:end:step of a dimension."""
-    d = normal_dim("slice_scatter", dim, len(x.array.shape))
-    if not x.array.shape:
+    d = normal_dim("slice_scatter", dim, len(x._array.shape))
+    if not x._array.shape:
         raise IndexError("slice_scatter: x has no dimensions to slice")
     if step < 1:
         raise ShapeError(f"slice_scatter: step is {step}; it must be 1 or more")
@@ -79,8 +79,8 @@ def as_strided_scatter(x: Tensor, src: Tensor, size: Any, stride: Any, storage_o
 
     Raises ShapeError for an x some of whose elements share cells, for a window that leaves its memory, and for one that reads an element twice.
     """
-    if not has_own_cells(x.array):
-        raise ShapeError(f"as_strided_scatter: elements of x with strides {element_strides(x.array)} share cells; take contiguous() first")
+    if not has_own_cells(x._array):
+        raise ShapeError(f"as_strided_scatter: elements of x with strides {element_strides(x._array)} share cells; take contiguous() first")
     out = _copy_with_strides(x)
     first = offset_of(out) + (0 if storage_offset is None else int(storage_offset) - offset_of(x))
     return _write_part("as_strided_scatter", out, as_strided(out, size, stride, first), src)
@@ -89,8 +89,10 @@ def as_strided_scatter(x: Tensor, src: Tensor, size: Any, stride: Any, storage_o
 @function(out=True)
 def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """Elements start to start + length - 1 of a dimension, as a copy."""
-    if not -len(x.array.shape) <= dim < len(x.array.shape):
-        raise OutOfRangeError(f"narrow_copy: dim {dim} is out of range for a {len(x.array.shape)}-dimensional tensor; give one of its dims")
+    if not -len(x._array.shape) <= dim < len(x._array.shape):
+        raise OutOfRangeError(
+            f"narrow_copy: dim {dim} is out of range for a {len(x._array.shape)}-dimensional tensor; give one of its dims"
+        )
     return ops.copy(narrow(x, dim, start, length))
 
 
@@ -102,7 +104,7 @@ def fill_diagonal_(x: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
 
     Raises ShapeError for a vector, and for more than two dimensions that are not of one size.
     """
-    shape = tuple(x.array.shape)
+    shape = tuple(x._array.shape)
     if len(shape) < 2:
         raise ShapeError(f"fill_diagonal_: input {shape} has {len(shape)} dimensions and no diagonal; give a matrix or more dimensions")
     if len(shape) > 2 and len(set(shape)) > 1:

@@ -37,7 +37,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     if (made := fast_views.getitem(x, index)) is not None:
         return made
     if type(index) is int:
-        shape = x.array.shape
+        shape = x._array.shape
         if not shape:
             raise IndexError("getitem: a 0-d tensor has nothing to index; use .item() for its value")
         n = shape[0]
@@ -46,7 +46,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return ops.index_view(x, index=(index + n if index < 0 else index,))
     if _is_plain_index(x, index):
         return ops.index_get(x, index, dims=(0,), front=False)
-    if type(index) is tuple and len(index) <= len(x.array.shape) and index and all([_is_plain_index(x, i) for i in index]):
+    if type(index) is tuple and len(index) <= len(x._array.shape) and index and all([_is_plain_index(x, i) for i in index]):
         return ops.index_get(x, *index, dims=tuple(range(len(index))), front=False)
     # One flat index instead of one for each dimension.
     if _is_whole_mask(x, index):
@@ -66,24 +66,24 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 def _is_plain_index(x: Tensor, index: Any) -> bool:
     """Whether the index is one tensor of integers beside x: the usual case, taken without further looks."""
-    if not isinstance(index, Tensor) or index.array.dtype.kind != "i" or not index.array.shape or not x.array.shape:
+    if not isinstance(index, Tensor) or index._array.dtype.kind != "i" or not index._array.shape or not x._array.shape:
         return False
-    return type(index.array) is type(x.array) and index.device == x.device
+    return type(index._array) is type(x._array) and index.device == x.device
 
 
 def _is_whole_mask(x: Tensor, index: Any) -> bool:
     """Whether the index is one mask of x's own shape."""
-    return isinstance(index, Tensor) and index.array.dtype == np.bool_ and len(x.array.shape) > 0 and index.array.shape == x.array.shape
+    return isinstance(index, Tensor) and index._array.dtype == np.bool_ and len(x._array.shape) > 0 and index._array.shape == x._array.shape
 
 
 def select_true(x: Tensor, mask: Tensor) -> Tensor:
     """The elements of x at which a mask of x's shape is True, as a vector; one index into the flattened x. Waits for the device."""
     if mask.device != x.device and mask.device.type != "cpu":
         raise DeviceError(f"getitem: x is on {x.device}, an index on {mask.device}; move it with .to({str(x.device)!r})")
-    places = flat_nonzero(reshape_to(mask, (mask.array.size,)))
+    places = flat_nonzero(reshape_to(mask, (mask._array.size,)))
     if places.device != x.device:
         places = places.to(x.device)
-    return ops.index_get(reshape_to(x, (x.array.size,)), places, dims=(0,), front=False)
+    return ops.index_get(reshape_to(x, (x._array.size,)), places, dims=(0,), front=False)
 
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:
@@ -127,45 +127,45 @@ def _written_by_mask(x: Tensor, value: Any) -> Tensor:
     if not isinstance(v, Tensor):
         return ops.copy(x, memory_format=preserve_format)
     anywhere = ops.full(shape=(), value=True, dtype=np.dtype(np.bool_), device=x.device)
-    return ops.where(anywhere, ops.cast(ops.sum(v, dim=tuple(range(v.ndim)), keepdim=False), dtype=x.array.dtype), x)
+    return ops.where(anywhere, ops.cast(ops.sum(v, dim=tuple(range(v.ndim)), keepdim=False), dtype=x._array.dtype), x)
 
 
 def _fill_masked(x: Tensor, mask: Tensor, value: Any) -> bool:
     """x[mask] = one value for a mask of x's own shape: no positions needed."""
-    one = isinstance(value, bool | int | float) or (isinstance(value, Tensor) and value.array.size == 1 and value.device == x.device)
-    if not one or mask.array.dtype != np.bool_ or mask.array.shape != x.array.shape or mask.device != x.device or not x.array.shape:
+    one = isinstance(value, bool | int | float) or (isinstance(value, Tensor) and value._array.size == 1 and value.device == x.device)
+    if not one or mask._array.dtype != np.bool_ or mask._array.shape != x._array.shape or mask.device != x.device or not x._array.shape:
         return False
     given = fit_value(x, value)
-    one_tensor = given if isinstance(given, Tensor) else ops.full(shape=(), value=given, dtype=x.array.dtype, device=x.device)
+    one_tensor = given if isinstance(given, Tensor) else ops.full(shape=(), value=given, dtype=x._array.dtype, device=x.device)
     overwrite(x, ops.where(mask, ops.reshape(one_tensor, shape=()), x), "setitem", one_value=True)
     return True
 
 
 def _cast_value(x: Tensor, value: Any) -> Any:
     """A value for a part of x that is a view: a complex tensor is cast to real, as copy_ does."""
-    return fit_value(x, cast(value, x.array.dtype) if isinstance(value, Tensor) and value.array.dtype.kind == "c" else value)
+    return fit_value(x, cast(value, x._array.dtype) if isinstance(value, Tensor) and value._array.dtype.kind == "c" else value)
 
 
 def fit_value(x: Tensor, value: Any) -> Any:
     """A value to be written into x: numbers as they are, the rest a tensor of x's type on its device."""
     if isinstance(value, bool | int | float | complex):
-        return dtypes.as_element(x.array.dtype, value, "setitem")
+        return dtypes.as_element(x._array.dtype, value, "setitem")
     v = as_tensor(value, x, "setitem") if not isinstance(value, Tensor) else value
     if v.device != x.device:
-        if v.array.size > 1 and isinstance(value, Tensor):
+        if v._array.size > 1 and isinstance(value, Tensor):
             raise DeviceError(f"setitem: x is on {x.device}, the value on {v.device}; move it with .to({str(x.device)!r})")
         v = v.to(x.device)
-    return v if v.array.dtype == x.array.dtype else ops.cast(v, dtype=x.array.dtype)
+    return v if v._array.dtype == x._array.dtype else ops.cast(v, dtype=x._array.dtype)
 
 
 def _indexed_shape(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool) -> tuple[int, ...]:
-    shapes = [tuple(i.array.shape) for i in indices]
+    shapes = [tuple(i._array.shape) for i in indices]
     try:
         spread = shapes[0] if len(shapes) == 1 else np.broadcast_shapes(*shapes)
     except ValueError:
         given = ", ".join(map(str, shapes))
         raise IndexShapeError(f"setitem: indices of shapes {given} do not broadcast together; their sizes must be equal or 1") from None
-    rest = tuple([n for d, n in enumerate(x.array.shape) if d not in dims])
+    rest = tuple([n for d, n in enumerate(x._array.shape) if d not in dims])
     lead = 0 if front else dims[0]
     return (*rest[:lead], *spread, *rest[lead:])
 
@@ -174,30 +174,30 @@ def _write_at(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bo
     """Write at index tensors, in place, through the graph where there is one."""
     v = fit_value(x, value)
     if not isinstance(v, Tensor):
-        v = ops.full(shape=(), value=v, dtype=x.array.dtype, device=x.device)
+        v = ops.full(shape=(), value=v, dtype=x._array.dtype, device=x.device)
     want = _indexed_shape(x, indices, dims, front)
-    extra = len(v.array.shape) - len(want)
+    extra = len(v._array.shape) - len(want)
     # numpy lets a value have more leading sizes of 1 than the target.
-    if extra > 0 and all(n == 1 for n in v.array.shape[:extra]):
-        v = ops.reshape(v, shape=tuple(v.array.shape[extra:]))
-    if any(n not in (1, m) for n, m in zip(reversed(v.array.shape), reversed(want), strict=False)) or len(v.array.shape) > len(want):
+    if extra > 0 and all(n == 1 for n in v._array.shape[:extra]):
+        v = ops.reshape(v, shape=tuple(v._array.shape[extra:]))
+    if any(n not in (1, m) for n, m in zip(reversed(v._array.shape), reversed(want), strict=False)) or len(v._array.shape) > len(want):
         raise ShapeError(
-            f"setitem: value {tuple(v.array.shape)} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does"
+            f"setitem: value {tuple(v._array.shape)} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does"
         )
     if 0 in want and not is_followed(v):  # nothing is written, and nothing asked of the indices
         if is_write_recorded(x):
             refuse_write(x, "setitem")
         # An index into a dimension without elements is out of range, even where nothing is written.
-        if 0 in [x.array.shape[d] for d in dims] and 0 not in np.broadcast_shapes(*[i.array.shape for i in indices]):
+        if 0 in [x._array.shape[d] for d in dims] and 0 not in np.broadcast_shapes(*[i._array.shape for i in indices]):
             raise OutOfRangeError(
-                f"setitem: indices into dims {dims} of x {tuple(x.array.shape)}, one of which has size 0; give empty ones"
+                f"setitem: indices into dims {dims} of x {tuple(x._array.shape)}, one of which has size 0; give empty ones"
             )
         return
-    one_value = v.array.size == 1
-    if v.array.shape != want:
+    one_value = v._array.size == 1
+    if v._array.shape != want:
         v = ops.expand(v, shape=want)
     # In place by kernel only where no graph looks on: index_put makes a new array that autograd can follow.
-    if is_write_recorded(x) or is_followed(v) or is_followed(x) or not has_own_cells(x.array):
+    if is_write_recorded(x) or is_followed(v) or is_followed(x) or not has_own_cells(x._array):
         overwrite(x, ops.index_put(x, v, *indices, dims=dims, front=front, accumulate=False), "setitem", one_value=one_value)
     else:
         ops.index_assign(x, v, *indices, dims=dims, front=front)
@@ -213,7 +213,7 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
     """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors; None among them stands for a whole dimension."""
     if not isinstance(indices, tuple | list):
         raise TypeError(f"index_put: indices is a {type(indices).__name__}; give a tuple of tensors")
-    if values.array.dtype != x.array.dtype:
+    if values._array.dtype != x._array.dtype:
         raise DTypeError(f"index_put: values is {values.dtype.name}, x is {x.dtype.name}; cast one of them with .to(...)")
     entries = tuple([slice(None) if i is None else i for i in indices])
     try:
@@ -221,7 +221,7 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
     except MetaError:
         return _written_by_mask(x, values)
     # index_put copies x itself: one pass.
-    if view is x and found and is_contiguous(x.array):
+    if view is x and found and is_contiguous(x._array):
         v = _expand_values(values, _indexed_shape(x, found, dims, front))
         return ops.index_put(x, v, *found, dims=dims, front=front, accumulate=bool(accumulate), called="index_put")
     out = ops.copy(x, memory_format=preserve_format)
@@ -236,7 +236,7 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
 
 
 def _expand_values(values: Tensor, want: tuple[int, ...]) -> Tensor:
-    shape = tuple(values.array.shape)
+    shape = tuple(values._array.shape)
     if len(shape) > len(want) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
         raise ShapeError(
             f"index_put: values {shape} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does"
@@ -247,7 +247,7 @@ def _expand_values(values: Tensor, want: tuple[int, ...]) -> Tensor:
 @function(out="exact")
 def take(x: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in index's shape; negative indices count from the end."""
-    return ops.index_get(reshape_to(x, (x.array.size,)), index.contiguous(), dims=(0,), front=False, called="take")
+    return ops.index_get(reshape_to(x, (x._array.size,)), index.contiguous(), dims=(0,), front=False, called="take")
 
 
 @function(inplace=True)
@@ -256,14 +256,14 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
 
     Negative indices count from the end; of repeated places the last one stays.
     """
-    count = index.array.size
-    if source.array.size != count:
-        raise IndexShapeError(f"put: source has {source.array.size} elements for {count} in index; both must be the same")
+    count = index._array.size
+    if source._array.size != count:
+        raise IndexShapeError(f"put: source has {source._array.size} elements for {count} in index; both must be the same")
     require_same_dtype("put", x, source)
-    flat, places, values = (reshape_to(t, (t.array.size,)) for t in (x, index, source))
+    flat, places, values = (reshape_to(t, (t._array.size,)) for t in (x, index, source))
     written = ops.index_put(flat, values, places, dims=(0,), front=False, accumulate=bool(accumulate), called="put")
-    out = forget_base(reshape_to(written, tuple(x.array.shape)))
-    return out if is_contiguous(x.array) else overwrite(ops.copy(x, memory_format=preserve_format), out, "put")
+    out = forget_base(reshape_to(written, tuple(x._array.shape)))
+    return out if is_contiguous(x._array) else overwrite(ops.copy(x, memory_format=preserve_format), out, "put")
 
 
 @function(out=True)
@@ -273,20 +273,20 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
     None flattens both, and indices have to be 0 or more.
     """
     if dim is None:
-        return ops.gather(reshape_to(x, (x.array.size,)), reshape_to(indices, (indices.array.size,)), dim=0)
-    d = normal_dim("take_along_dim", dim, len(x.array.shape))
-    if not x.array.shape:
+        return ops.gather(reshape_to(x, (x._array.size,)), reshape_to(indices, (indices._array.size,)), dim=0)
+    d = normal_dim("take_along_dim", dim, len(x._array.shape))
+    if not x._array.shape:
         raise IndexError(f"take_along_dim: dim {dim} of a tensor that has no dimensions; leave dim out")
-    if len(indices.array.shape) != len(x.array.shape):
+    if len(indices._array.shape) != len(x._array.shape):
         raise ShapeError(
-            f"take_along_dim: x {tuple(x.array.shape)} and indices {tuple(indices.array.shape)} differ in their number of dimensions; reshape one of them"
+            f"take_along_dim: x {tuple(x._array.shape)} and indices {tuple(indices._array.shape)} differ in their number of dimensions; reshape one of them"
         )
-    outer = [list(s) for s in (x.array.shape, indices.array.shape)]
+    outer = [list(s) for s in (x._array.shape, indices._array.shape)]
     for s in outer:
         s[d] = 1
     common = list(broadcast("take_along_dim", *map(tuple, outer), labels=("x beside dim", "indices beside dim")))
-    full = [(*common[:d], y.array.shape[d], *common[d + 1 :]) for y in (x, indices)]
-    n = x.array.shape[d]
+    full = [(*common[:d], y._array.shape[d], *common[d + 1 :]) for y in (x, indices)]
+    n = x._array.shape[d]
     # Only those in range: others must reach gather's own check.
     backward = ops.logical_and(ops.lt(indices, 0), ops.ge(indices, -n))
     places = ops.where(backward, ops.add(indices, n), indices)

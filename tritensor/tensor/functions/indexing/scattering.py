@@ -27,11 +27,11 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
     tensor([[0.9000],
             [0.8000]])
     """
-    d = normal_dim("gather", dim, len(x.array.shape))
-    shape = tuple(index.array.shape)
-    loose = not index.array.size and not fits_inside(index, x, d)
+    d = normal_dim("gather", dim, len(x._array.shape))
+    shape = tuple(index._array.shape)
+    loose = not index._array.size and not fits_inside(index, x, d)
     # The usual case: shapes are the op's to check.
-    if len(shape) == len(x.array.shape) and not loose:
+    if len(shape) == len(x._array.shape) and not loose:
         return ops.gather(x, index, dim=d)
     if loose:  # as PyTorch: an empty index may have any shape
         return _make_empty_part(x, shape)
@@ -40,35 +40,35 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
 
 def fits_inside(index: Tensor, x: Tensor, dim: int = -1) -> bool:
     """Whether an index has as many dimensions as x and is not larger, but along `dim`."""
-    inner, outer = index.array.shape, x.array.shape
+    inner, outer = index._array.shape, x._array.shape
     return len(inner) == len(outer) and all([m <= n or d == dim for d, (m, n) in enumerate(zip(inner, outer, strict=True))])
 
 
 def at_least_1d(x: Tensor) -> Tensor:
     """A tensor without dimensions as a vector of one element; any other as it is."""
-    return x if x.array.shape else ops.reshape(x, shape=(1,))
+    return x if x._array.shape else ops.reshape(x, shape=(1,))
 
 
 def require_same_dtype(name: str, x: Tensor, source: Tensor) -> Tensor:
     """A tensor, which has to be of x's type."""
-    if source.array.dtype != x.array.dtype:
+    if source._array.dtype != x._array.dtype:
         raise DTypeError(f"{name}: src is {source.dtype.name}, x is {x.dtype.name}; cast one of them with .to(...)")
     return source
 
 
 def _apply_scatter(name: str, op: Callable[..., Tensor], x: Tensor, dim: int, index: Tensor, source: Any, **attrs: Any) -> Tensor:
     """op(x, index, source, dim=), where x, index and source may each lack dimensions, and an empty index may have any shape."""
-    d = normal_dim(name, dim, len(x.array.shape))
+    d = normal_dim(name, dim, len(x._array.shape))
     values = _to_source(name, x, index, source)
-    if not index.array.size and not (fits_inside(index, x, d) and fits_inside(index, values)):
+    if not index._array.size and not (fits_inside(index, x, d) and fits_inside(index, values)):
         if not is_followed(values):
             return ops.copy(x)
-        shape = (0,) * max(len(x.array.shape), 1)  # nothing of it is written, and the result hangs at it all the same
+        shape = (0,) * max(len(x._array.shape), 1)  # nothing of it is written, and the result hangs at it all the same
         index, values = ops.reshape(index, shape=shape), _make_empty_part(values, shape)
-    if len(index.array.shape) == len(x.array.shape) == len(values.array.shape):
+    if len(index._array.shape) == len(x._array.shape) == len(values._array.shape):
         return (
             op(at_least_1d(x), at_least_1d(index), at_least_1d(values), dim=d, **attrs)
-            if x.array.shape
+            if x._array.shape
             else _apply_at_least_1d(op, x, index, values, d, attrs)
         )
     return _apply_at_least_1d(op, x, index, values, d, attrs)
@@ -76,25 +76,25 @@ def _apply_scatter(name: str, op: Callable[..., Tensor], x: Tensor, dim: int, in
 
 def _make_empty_part(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """No element of x, in a shape that has none, which hangs at x's place in the graph."""
-    return forget_base(ops.reshape(ops.index_view(reshape_to(x, (x.array.size,)), index=(slice(0, 0),)), shape=shape))
+    return forget_base(ops.reshape(ops.index_view(reshape_to(x, (x._array.size,)), index=(slice(0, 0),)), shape=shape))
 
 
 def _apply_at_least_1d(op: Callable[..., Tensor], x: Tensor, index: Tensor, values: Tensor, d: int, attrs: dict[str, Any]) -> Tensor:
     """op of what may lack dimensions, in x's shape."""
-    return forget_base(reshape_to(op(at_least_1d(x), at_least_1d(index), at_least_1d(values), dim=d, **attrs), tuple(x.array.shape)))
+    return forget_base(reshape_to(op(at_least_1d(x), at_least_1d(index), at_least_1d(values), dim=d, **attrs), tuple(x._array.shape)))
 
 
 def _to_source(name: str, x: Tensor, index: Tensor, source: Any) -> Tensor:
     """The values to scatter: a tensor of x's type, a number spread over index's shape."""
     if not isinstance(source, bool | int | float | complex | np.generic):
         return require_same_dtype(name, x, source)
-    number = dtypes.as_element(x.array.dtype, source.item() if isinstance(source, np.generic) else source, name)
-    return ops.expand(make_number_like(x, number), shape=tuple(index.array.shape))
+    number = dtypes.as_element(x._array.dtype, source.item() if isinstance(source, np.generic) else source, name)
+    return ops.expand(make_number_like(x, number), shape=tuple(index._array.shape))
 
 
 def make_number_like(x: Tensor, number: Any, dtype: Any = None) -> Tensor:
     """A number as a 0-d tensor of x's type (or another) on x's device."""
-    return ops.full(shape=(), value=number, dtype=x.array.dtype if dtype is None else dtype, device=x.device)
+    return ops.full(shape=(), value=number, dtype=x._array.dtype if dtype is None else dtype, device=x.device)
 
 
 @function(inplace=True, out=True)
@@ -148,7 +148,7 @@ def reduce_into(name: str, x: Tensor, dim: int, index: Tensor, src: Tensor, redu
 
 
 def _expand_number(x: Tensor, index: Tensor, number: Any, dtype: Any = None) -> Tensor:
-    return ops.expand(make_number_like(x, number, dtype), shape=tuple(index.array.shape))
+    return ops.expand(make_number_like(x, number, dtype), shape=tuple(index._array.shape))
 
 
 def _scatter_sum(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool, called: str = "") -> Tensor:
@@ -159,26 +159,26 @@ def _scatter_sum(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_
 def _scatter_mean(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool) -> Tensor:
     """The sum divided by how many it is of."""
     kind = np.dtype(np.int64)
-    ones = ops.full(shape=tuple(x.array.shape), value=int(include_self), dtype=kind, device=x.device)
+    ones = ops.full(shape=tuple(x._array.shape), value=int(include_self), dtype=kind, device=x.device)
     counts = ops.scatter_add(ones, index, _expand_number(x, index, 1, kind), dim=dim)
     return divide_by_counts(_scatter_sum(x, index, source, dim=dim, include_self=include_self), counts)
 
 
 def count_slices(x: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor:
     """How often a vector names each slice of a dimension, one more with include_self; broadcasts with x."""
-    kind, n = np.dtype(np.int64), x.array.shape[dim]
+    kind, n = np.dtype(np.int64), x._array.shape[dim]
     ones = ops.full(shape=(n,), value=int(include_self), dtype=kind, device=x.device)
     counts = ops.scatter_add(ones, index, _expand_number(x, index, 1, kind), dim=0)
-    return ops.reshape(counts, shape=tuple([n if d == dim else 1 for d in range(len(x.array.shape))]))
+    return ops.reshape(counts, shape=tuple([n if d == dim else 1 for d in range(len(x._array.shape))]))
 
 
 def divide_by_counts(sums: Tensor, counts: Tensor) -> Tensor:
     """Sums divided by counts, of which 0 is as good as 1; whole numbers are rounded down."""
-    if sums.array.dtype == np.bool_:
+    if sums._array.dtype == np.bool_:
         raise DTypeError("mean: bool has no mean; cast it with .to(...)")
     # Where nothing was scattered the sum is 0 already.
     counts = ops.maximum(counts, 1)
     if not sums.dtype.is_floating_point and not sums.dtype.is_complex:
-        return ops.floor_divide(sums, ops.cast(counts, dtype=sums.array.dtype))
-    means = ops.div(sums, ops.cast(counts, dtype=dtypes.accumulator(sums.array.dtype)))  # float16 counts no further than 2048
-    return means if means.array.dtype == sums.array.dtype else ops.cast(means, dtype=sums.array.dtype)
+        return ops.floor_divide(sums, ops.cast(counts, dtype=sums._array.dtype))
+    means = ops.div(sums, ops.cast(counts, dtype=dtypes.accumulator(sums._array.dtype)))  # float16 counts no further than 2048
+    return means if means._array.dtype == sums._array.dtype else ops.cast(means, dtype=sums._array.dtype)

@@ -33,7 +33,7 @@ def segment_reduce(
         unsafe: let lengths leave a rest, which no segment has; offsets may.
         initial: a number that takes part in every segment; without it an empty one gives 0, 1, an infinity, or for "mean" NaN.
     """
-    d = normal_dim("segment_reduce", axis, len(data.array.shape))
+    d = normal_dim("segment_reduce", axis, len(data._array.shape))
     reduce = {"amax": "max", "amin": "min"}.get(reduce, reduce)  # scatter_reduce's words
     if reduce not in START:
         raise ArgumentError(f"segment_reduce: reduce is {reduce!r}; it is 'sum', 'mean', 'max', 'min' or 'prod'")
@@ -42,29 +42,29 @@ def segment_reduce(
     if indices is not None or (lengths is None) == (offsets is None):
         raise ArgumentError("segment_reduce: give lengths or offsets, one of them; indices are not there")
     sizes, places = _parse_segments(data, d, lengths, offsets, bool(unsafe))
-    count, n = sizes.shape[-1], data.array.shape[d]
-    before, after = tuple(data.array.shape[:d]), tuple(data.array.shape[d + 1 :])
+    count, n = sizes.shape[-1], data._array.shape[d]
+    before, after = tuple(data._array.shape[:d]), tuple(data._array.shape[d + 1 :])
     start = START[reduce] if initial is None else float(initial)
-    target = ops.full(shape=(*before, count + 1, *after), value=start, dtype=data.array.dtype, device=data.device)  # the last is the rest
+    target = ops.full(shape=(*before, count + 1, *after), value=start, dtype=data._array.dtype, device=data.device)  # the last is the rest
     index = ops.reshape(new_tensor(from_host(places, data.device)), shape=(*before, n, *(1,) * len(after)))
-    found = reduce_into("segment_reduce", target, d, ops.expand(index, shape=tuple(data.array.shape)), data, REDUCTION[reduce], True)
+    found = reduce_into("segment_reduce", target, d, ops.expand(index, shape=tuple(data._array.shape)), data, REDUCTION[reduce], True)
     found = ops.index_view(found, index=(*(slice(None),) * d, slice(0, count)))
     if reduce != "mean":
         return ops.copy(found)
     share = np.where(sizes > 0, sizes, 1 if initial is not None else 0).astype(np.float64).reshape(*before, count, *(1,) * len(after))
-    return ops.div(found, ops.cast(new_tensor(from_host(share, data.device)), dtype=data.array.dtype))
+    return ops.div(found, ops.cast(new_tensor(from_host(share, data.device)), dtype=data._array.dtype))
 
 
 def _parse_segments(data: Tensor, d: int, lengths: Tensor | None, offsets: Tensor | None, unsafe: bool) -> tuple[np.ndarray, np.ndarray]:
     """The sizes of the segments (.., segments), and to which of them each slice of the axis belongs (.., n); the number of segments is none."""
     given, name = (lengths, "lengths") if lengths is not None else (offsets, "offsets")
     assert given is not None
-    values: Any = given.array if data.is_meta else to_host(given.array)
-    n, before = data.array.shape[d], tuple(data.array.shape[:d])
+    values: Any = given._array if data.is_meta else to_host(given._array)
+    n, before = data._array.shape[d], tuple(data._array.shape[:d])
     if values.dtype.kind not in "iu":
         raise DTypeError(f"segment_reduce: {name} is {given.dtype.name}; it takes integers")
     if values.shape[:-1] != before or not values.shape:
-        raise ShapeError(f"segment_reduce: {name} {values.shape} for axis {d} of {tuple(data.array.shape)}; it is {(*before, 'segments')}")
+        raise ShapeError(f"segment_reduce: {name} {values.shape} for axis {d} of {tuple(data._array.shape)}; it is {(*before, 'segments')}")
     if data.is_meta:  # how many segments there are the shape says; where they lie decides no shape
         count = values.shape[-1] - (lengths is None)
         return np.zeros((*before, count), np.int64), np.broadcast_to(np.int64(0), (*before, n))

@@ -18,8 +18,8 @@ from tritensor.tensor.public_api.publish import function
 
 def _to_vector(name: str, index: Tensor) -> Tensor:
     """An index as a vector; the op that is given it as `called` refuses values below 0 and beyond the end."""
-    if len(index.array.shape) > 1:
-        raise IndexShapeError(f"{name}: index {tuple(index.array.shape)} is not a vector; give one dimension, such as index.flatten()")
+    if len(index._array.shape) > 1:
+        raise IndexShapeError(f"{name}: index {tuple(index._array.shape)} is not a vector; give one dimension, such as index.flatten()")
     return at_least_1d(index)
 
 
@@ -30,41 +30,41 @@ def _expand_along(index: Tensor, shape: tuple[int, ...], dim: int) -> Tensor:
 
 def _prepare_slices(name: str, x: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[Tensor, int, Tensor, Tensor]:
     """x, the dimension, index in source's shape, and source, all of at least one dimension; x's slices are of the sizes of source's."""
-    d = normal_dim(name, dim, len(x.array.shape))
+    d = normal_dim(name, dim, len(x._array.shape))
     whole, part = at_least_1d(x), at_least_1d(require_same_dtype(name, x, source))
     places = _to_vector(name, index)
-    want = (*whole.array.shape[:d], places.array.size, *whole.array.shape[d + 1 :])
-    if tuple(part.array.shape) != want:
-        given = f"x {tuple(x.array.shape)}, {places.array.size} indices along dim {d} and source {tuple(source.array.shape)}"
+    want = (*whole._array.shape[:d], places._array.size, *whole._array.shape[d + 1 :])
+    if tuple(part._array.shape) != want:
+        given = f"x {tuple(x._array.shape)}, {places._array.size} indices along dim {d} and source {tuple(source._array.shape)}"
         raise IndexShapeError(f"{name}: {given}; source's shape must be {want}")
     return whole, d, _expand_along(places, want, d), part
 
 
 def _refuse_empty_dim(name: str, x: Tensor, dim: int, places: Tensor) -> None:
     """Raise OutOfRangeError for indices into a dimension without elements, be there nothing to read or write along the others, too."""
-    if places.array.size and not x.array.shape[dim]:
+    if places._array.size and not x._array.shape[dim]:
         raise OutOfRangeError(
-            f"{name}: {places.array.size} indices into dim {dim} of x {tuple(x.array.shape)}, which has size 0; give none"
+            f"{name}: {places._array.size} indices into dim {dim} of x {tuple(x._array.shape)}, which has size 0; give none"
         )
 
 
 def _restore_shape(x: Tensor, y: Tensor) -> Tensor:
     """A result in the shape of an x that may have no dimensions."""
-    return y if x.array.shape else forget_base(ops.reshape(y, shape=()))
+    return y if x._array.shape else forget_base(ops.reshape(y, shape=()))
 
 
 @function(out="exact")
 def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of a dimension that a vector of indices names. Raises IndexError for a negative index, too."""
-    d = normal_dim("index_select", dim, len(x.array.shape))
-    if not x.array.shape and index.array.size != 1:
-        raise OutOfRangeError(f"index_select: {index.array.size} indices into a tensor without dimensions; it takes one")
+    d = normal_dim("index_select", dim, len(x._array.shape))
+    if not x._array.shape and index._array.size != 1:
+        raise OutOfRangeError(f"index_select: {index._array.size} indices into a tensor without dimensions; it takes one")
     whole = at_least_1d(x)
-    shape = whole.array.shape
+    shape = whole._array.shape
     places = _to_vector("index_select", index)
     _refuse_empty_dim("index_select", whole, d, places)
     return _restore_shape(
-        x, ops.gather(whole, _expand_along(places, (*shape[:d], places.array.size, *shape[d + 1 :]), d), dim=d, called="index_select")
+        x, ops.gather(whole, _expand_along(places, (*shape[:d], places._array.size, *shape[d + 1 :]), d), dim=d, called="index_select")
     )
 
 
@@ -75,10 +75,10 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: floa
     Raises IndexError for a negative index, too.
     """
     whole, d, places, part = _prepare_slices("index_add", x, dim, index, source)
-    if len(whole.array.shape) > 1 and not whole.array.size:  # as PyTorch: nothing is asked of the indices
+    if len(whole._array.shape) > 1 and not whole._array.size:  # as PyTorch: nothing is asked of the indices
         return ops.copy(x)
     # 1 is the default: no pass over source for it.
-    part = part if alpha == 1 else ops.mul(part, dtypes.as_factor(x.array.dtype, alpha, "index_add"))
+    part = part if alpha == 1 else ops.mul(part, dtypes.as_factor(x._array.dtype, alpha, "index_add"))
     return _restore_shape(x, ops.scatter_add(whole, places, part, dim=d, called="index_add"))
 
 
@@ -112,13 +112,13 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
 @function(inplace=True)
 def index_fill(x: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
     """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
-    d = normal_dim("index_fill", dim, len(x.array.shape))
+    d = normal_dim("index_fill", dim, len(x._array.shape))
     whole, places = at_least_1d(x), _to_vector("index_fill", index)
-    shape = tuple([n if k == d else 1 for k, n in enumerate(whole.array.shape)])
+    shape = tuple([n if k == d else 1 for k, n in enumerate(whole._array.shape)])
     nowhere = ops.full(shape=shape, value=False, dtype=np.dtype(np.bool_), device=x.device)
-    if 0 in [n for k, n in enumerate(whole.array.shape) if k != d]:  # as PyTorch: nothing is asked of the indices
+    if 0 in [n for k, n in enumerate(whole._array.shape) if k != d]:  # as PyTorch: nothing is asked of the indices
         return ops.copy(x)
-    here = (*shape[:d], places.array.size, *shape[d + 1 :])
+    here = (*shape[:d], places._array.size, *shape[d + 1 :])
     true = ops.full(shape=here, value=True, dtype=np.dtype(np.bool_), device=x.device)
     mask = ops.index_put(nowhere, true, places, dims=(d,), front=False, accumulate=False, called="index_fill")
     return _restore_shape(x, ops.where(mask, _to_fill_value("index_fill", x, value), whole))
@@ -127,9 +127,9 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
 def _to_fill_value(name: str, x: Tensor, value: Any) -> Any:
     """A value to fill with: a number that fits x's type, or a 0-d tensor of it."""
     if isinstance(value, bool | int | float | complex | np.generic):
-        return dtypes.as_element(x.array.dtype, value.item() if isinstance(value, np.generic) else value, name)
-    if value.array.size != 1 or value.array.shape:
-        raise ShapeError(f"{name}: value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor")
+        return dtypes.as_element(x._array.dtype, value.item() if isinstance(value, np.generic) else value, name)
+    if value._array.size != 1 or value._array.shape:
+        raise ShapeError(f"{name}: value has shape {tuple(value._array.shape)}; give a number or a 0-d tensor")
     if value.device != x.device:
         # A 0-d CPU tensor counts as a number, which PyTorch moves.
         if value.device.type != "cpu":
@@ -137,4 +137,4 @@ def _to_fill_value(name: str, x: Tensor, value: Any) -> Any:
         value = value.to(x.device)
     if value.dtype.is_complex and not x.dtype.is_complex:
         raise DTypeError(f"{name}: value is {value.dtype.name}, x is {x.dtype.name}; cast x with .to({value.dtype.name!r})")
-    return value if value.array.dtype == x.array.dtype else ops.cast(value, dtype=x.array.dtype)
+    return value if value._array.dtype == x._array.dtype else ops.cast(value, dtype=x._array.dtype)

@@ -181,9 +181,9 @@ def _sum_out(x: Tensor, labels: list[str], keep: set[str]) -> tuple[Tensor, list
     """x summed over the letters that nothing needs any more."""
     gone = tuple(i for i, c in enumerate(labels) if c not in keep)
     if gone:
-        given = x.array.dtype
+        given = x._array.dtype
         x = ops.sum(x, dim=gone, keepdim=False)
-        x = x if x.array.dtype == given or given == np.bool_ else ops.cast(x, dtype=given)  # of small integers too, as products are
+        x = x if x._array.dtype == given or given == np.bool_ else ops.cast(x, dtype=given)  # of small integers too, as products are
     return x, [c for c in labels if c in keep]
 
 
@@ -194,7 +194,7 @@ def _multiply_pair(a: Tensor, la: list[str], b: Tensor, lb: list[str], later: se
     shared = [c for c in la if c in lb]
     batch, summed = [c for c in shared if c in later], [c for c in shared if c not in later]
     rows, cols = [c for c in la if c not in lb], [c for c in lb if c not in la]
-    if not summed or (batch and not rows and not cols and a.array.dtype.itemsize > 2):  # products of one number or vector each
+    if not summed or (batch and not rows and not cols and a._array.dtype.itemsize > 2):  # products of one number or vector each
         left = [*batch, *rows, *cols, *summed]
         y = ops.mul(_align_dims(a, la, left), _align_dims(b, lb, left))
         return _sum_out(y, left, later) if summed else (y, left)

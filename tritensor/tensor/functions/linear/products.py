@@ -52,7 +52,7 @@ namespaces.setdefault("linalg", {})["matmul"] = twin(matmul, "matmul", "tritenso
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """(m, k) @ (k, n), without broadcasting."""
     # Asked here first: building the keywords costs more than the test, and mm is hot.
-    if input.array.ndim != 2 or mat2.array.ndim != 2:
+    if input._array.ndim != 2 or mat2._array.ndim != 2:
         require_ndim("mm", input=(input, 2), mat2=(mat2, 2))
     return ops.matmul(input, mat2)
 
@@ -175,7 +175,7 @@ def nuclear_norm(x: Tensor, dim: Any, keepdim: bool) -> Tensor:
         raise ShapeError(f"norm: p='nuc' of x {tuple(x.shape)} over dim {dim}: it is a norm of matrices; give the two dims that hold them")
     normal = normal_dims("norm", dims, x.ndim)
     others = tuple(a for a in range(x.ndim) if a not in normal)
-    given = x.array.dtype
+    given = x._array.dtype
     kept = tuple(1 if a in normal else n for a, n in enumerate(x.shape))
     if x.is_complex():  # which live where LAPACK is
         y = ops.sum(ops.svdvals(ops.permute(x, dims=(*others, *normal))), dim=(x.ndim - 2,), keepdim=False)
@@ -196,7 +196,7 @@ def _find_orthogonal_factor(m: Tensor) -> Tensor:
     q = ops.div(m, ops.where(ops.eq(size, 0.0), 1.0, size))  # so that squares neither overflow nor vanish
     length = ops.sqrt(ops.sum(ops.mul(q.detach(), q.detach()), dim=last, keepdim=True))
     q = ops.div(q, ops.where(ops.eq(length, 0.0), 1.0, length))  # no singular value is above 1
-    for a, b, c in (_LIFT,) * _LIFT_STEPS[m.array.dtype] + (_CONVERGE,) * _CONVERGE_STEPS:
+    for a, b, c in (_LIFT,) * _LIFT_STEPS[m._array.dtype] + (_CONVERGE,) * _CONVERGE_STEPS:
         square = ops.matmul(q.transpose(-2, -1), q)
         factor = ops.mul(square, b) if c == 0 else ops.add(ops.mul(square, b), ops.mul(ops.matmul(square, square), c))
         q = ops.add(ops.mul(q, a), ops.matmul(q, factor))

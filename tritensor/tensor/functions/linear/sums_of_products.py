@@ -24,8 +24,8 @@ def _scale(x: Tensor, factor: Any) -> Tensor:
 
 def _are_16_bit(*given: Tensor) -> bool:
     """Whether all are of one type whose products are summed in a wider one."""
-    first = given[0].array.dtype
-    return first.itemsize == 2 and dtypes.is_float(first) and all(x.array.dtype == first for x in given)
+    first = given[0]._array.dtype
+    return first.itemsize == 2 and dtypes.is_float(first) and all(x._array.dtype == first for x in given)
 
 
 def _add_product(name: str, input: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any) -> Tensor:
@@ -42,16 +42,16 @@ def _add_product(name: str, input: Tensor, a: Tensor, b: Tensor, beta: Any, alph
 
 
 def _require_broadcast(name: str, input: Tensor, shape: tuple[int, ...]) -> None:
-    own = input.array.shape
+    own = input._array.shape
     if own != shape and own != shape[-1:] and not broadcasts_to(own, shape):
         raise ShapeError(f"{name}: input {tuple(input.shape)} does not broadcast to the product's shape {shape}")
 
 
 def _add_scaled(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """beta * input + alpha * product; with beta 0 input is not read, so its NaN does not spread. Numbers for integers are cut to whole ones."""
-    _require_broadcast(name, input, product.array.shape)
+    _require_broadcast(name, input, product._array.shape)
     if beta != 1 or alpha != 1:
-        kind = dtypes.result_type([product.array, input.array], name)
+        kind = dtypes.result_type([product._array, input._array], name)
         beta, alpha = dtypes.as_factor(kind, beta, name), dtypes.as_factor(kind, alpha, name)
         product = _scale(product, alpha)
         if beta == 0:
@@ -94,7 +94,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: f
         column, row = reshape_to(vec1, (vec1.shape[0], 1)), reshape_to(vec2, (1, vec2.shape[0]))
         return _add_product("addr", input, column, row, beta, alpha)
     if kinds != {"bool"}:
-        alpha = dtypes.as_factor(dtypes.result_type([x.array for x in (input, vec1, vec2)], "addr"), alpha, "addr")
+        alpha = dtypes.as_factor(dtypes.result_type([x._array for x in (input, vec1, vec2)], "addr"), alpha, "addr")
         return _add_scaled("addr", input, outer(_scale(vec1, alpha), vec2), beta, 1)
     product = outer(vec1, vec2)
     _require_broadcast("addr", input, tuple(product.shape))
@@ -125,7 +125,7 @@ def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, a
     """addbmm in place; a tensor that no graph remembers, and that is smaller than the sum, gets its shape, as in PyTorch."""
     value = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
     # In the graph the shape may not change.
-    if tuple(value.shape) == tuple(input.shape) or (state.enabled and (input.tracked or value.tracked)):
+    if tuple(value.shape) == tuple(input.shape) or (state.enabled and (input._tracked or value._tracked)):
         return overwrite(input, value, "addbmm_")
     resize(input, value, "addbmm_")
     return input

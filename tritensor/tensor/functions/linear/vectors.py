@@ -16,7 +16,7 @@ from tritensor.tensor.public_api.publish import function
 
 
 def _require_same_dtype(name: str, a: Tensor, b: Tensor, labels: tuple[str, str] = ("input", "other")) -> None:
-    if a.array.dtype != b.array.dtype:
+    if a._array.dtype != b._array.dtype:
         raise DTypeError(f"{name}: {labels[0]} is {a.dtype.name}, {labels[1]} {b.dtype.name}; cast one so that both are the same")
 
 
@@ -74,10 +74,10 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     x = x.conj()
     shape = broadcast("vecdot", tuple(x.shape), tuple(y.shape), labels=("x", "y"))
     d = normal_dim("vecdot", dim, len(shape))
-    if x.array.dtype.itemsize > 2:
+    if x._array.dtype.itemsize > 2:
         return ops.sum(ops.mul(x, y), dim=(d,), keepdim=False)
     wide = [ops.cast(v, dtype=np.dtype(np.float32)) for v in (x, y)]  # a product of 16-bit numbers is not rounded before it is summed
-    return ops.cast(ops.sum(ops.mul(*wide), dim=(d,), keepdim=False), dtype=x.array.dtype)
+    return ops.cast(ops.sum(ops.mul(*wide), dim=(d,), keepdim=False), dtype=x._array.dtype)
 
 
 @function
@@ -129,8 +129,8 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     for i, x in enumerate(matrices):
         if not isinstance(x, Tensor):
             raise TypeError(f"chain_matmul: argument {i} is a {type(x).__name__}; give matrices one by one, chain_matmul(a, b, c)")
-    if not matrices or any(len(x.array.shape) != 2 for x in matrices):
-        shapes = ", ".join(str(tuple(x.array.shape)) for x in matrices)
+    if not matrices or any(len(x._array.shape) != 2 for x in matrices):
+        shapes = ", ".join(str(tuple(x._array.shape)) for x in matrices)
         raise ShapeError(f"chain_matmul: {shapes or 'nothing'}; give one matrix or more, of two dimensions each")
     return _multiply_chain("chain_matmul", matrices)
 

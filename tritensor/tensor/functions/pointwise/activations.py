@@ -40,7 +40,7 @@ def prelu(x: Tensor, weight: Tensor) -> Tensor:
         raise ShapeError(
             f"prelu: weight {tuple(weight.shape)} has {weight.ndim} dimensions; give one number, or a vector of one for each channel"
         )
-    w, count = weight.array.size, weight.array.size if weight.ndim else 1
+    w, count = weight._array.size, weight._array.size if weight.ndim else 1
     channels = x.shape[1] if x.ndim > 1 else 1
     if w != 1 and count != channels:
         raise ShapeError(
@@ -63,7 +63,7 @@ def rrelu(x: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
     # Slopes are drawn in x's type.
     if not x.dtype.is_floating_point:
         raise DTypeError(f"rrelu: input is {x.dtype.name}; it takes float types; cast it with .float()")
-    return ops.prelu(x, draw_uniform_between(float(lower), float(upper), tuple(x.array.shape), x.array.dtype, x.device, generator))
+    return ops.prelu(x, draw_uniform_between(float(lower), float(upper), tuple(x._array.shape), x._array.dtype, x.device, generator))
 
 
 @function(method=False, inplace=True, out=True)
@@ -76,12 +76,12 @@ def to_number(name: str, label: str, given: Any) -> Any:
     """A number, or that of a tensor of one element."""
     if not isinstance(given, Tensor):
         return given
-    if given.array.size != 1:
-        raise ShapeError(f"{name}: {label} has shape {tuple(given.array.shape)}; give a number")
+    if given._array.size != 1:
+        raise ShapeError(f"{name}: {label} has shape {tuple(given._array.shape)}; give a number")
     return given.item()
 
 
 @function(out=True)
 def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
     """0 where |x| <= lambd, as x's type holds it, else x."""
-    return ops.hardshrink(x, limit=dtypes.as_held(x.array.dtype, float(lambd)))
+    return ops.hardshrink(x, limit=dtypes.as_held(x._array.dtype, float(lambd)))

@@ -44,15 +44,15 @@ def allclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08,
 @function
 def equal(x: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and elements."""
-    return x.array.shape == other.array.shape and _are_all_true(ops.eq(x, other))
+    return x._array.shape == other._array.shape and _are_all_true(ops.eq(x, other))
 
 
 def _are_all_true(flags: Tensor) -> bool:
     """Whether all are True; one of them, not all, comes from a device."""
     # numpy's own reduction: no tensor is made for one bool.
-    if isinstance(flags.array, np.ndarray):
-        return bool(flags.array.all())
-    return bool(ops.all(flags, dim=tuple(range(len(flags.array.shape))), keepdim=False).item())
+    if isinstance(flags._array, np.ndarray):
+        return bool(flags._array.all())
+    return bool(ops.all(flags, dim=tuple(range(len(flags._array.shape))), keepdim=False).item())
 
 
 def _publish_in_place(name: str, doc: str, *aliases: str) -> None:
@@ -61,8 +61,8 @@ def _publish_in_place(name: str, doc: str, *aliases: str) -> None:
     def call(x: Tensor, other: Operand) -> Tensor:
         found = getattr(ops, name)(x, other)
         # The written tensor joins other's graph, where its gradient is 0.
-        if isinstance(other, Tensor) and is_followed(other) and dtypes.has_gradient(x.array.dtype):
-            return make_constant(name, ops.cast(found, dtype=x.array.dtype), x, other)
+        if isinstance(other, Tensor) and is_followed(other) and dtypes.has_gradient(x._array.dtype):
+            return make_constant(name, ops.cast(found, dtype=x._array.dtype), x, other)
         return found
 
     f = rename_function(call, name, doc)

@@ -27,7 +27,7 @@ def conj_physical(x: Tensor) -> Tensor:
 
 def _publish_resolved(name: str, doc: str) -> None:
     def call(x: Tensor) -> Tensor:
-        _ = x.array  # which only a tensor has: other arguments are refused
+        _ = x._array  # which only a tensor has: other arguments are refused
         return x
 
     function(rename_function(call, name, doc))
@@ -35,7 +35,7 @@ def _publish_resolved(name: str, doc: str) -> None:
 
 def _publish_never(name: str, doc: str) -> None:
     def call(x: Tensor) -> bool:
-        return x.array is None  # never
+        return x._array is None  # never
 
     function(rename_function(call, name, doc))
 
@@ -97,7 +97,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
 @borrow_saved
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """abs (cos angle + i sin angle), of two tensors of float32, or of float64, that broadcast."""
-    if abs.array.dtype != angle.array.dtype:
+    if abs._array.dtype != angle._array.dtype:
         raise DTypeError(f"polar: abs is {abs.dtype.name}, angle {angle.dtype.name}; both must be float32, or both float64")
     return ops.complex(ops.mul(abs, ops.cos(angle)), ops.mul(abs, ops.sin(angle)))
 

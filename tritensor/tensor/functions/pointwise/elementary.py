@@ -149,7 +149,7 @@ def sign(x: Tensor) -> Tensor:
 @function
 def positive(x: Tensor) -> Tensor:
     """x itself. Raises DTypeError for bool."""
-    if x.array.dtype == np.bool_:
+    if x._array.dtype == np.bool_:
         raise DTypeError("positive: input is bool, which has no sign; cast it with .to(...)")
     return x
 
@@ -158,7 +158,7 @@ def positive(x: Tensor) -> Tensor:
 def square(x: Tensor) -> Tensor:
     """x * x; whole numbers of bools."""
     # PyTorch's square of a bool is int64, as its pow is.
-    return ops.square(ops.cast(x, dtype=np.dtype(np.int64)) if x.array.dtype == np.bool_ else x)
+    return ops.square(ops.cast(x, dtype=np.dtype(np.int64)) if x._array.dtype == np.bool_ else x)
 
 
 # -- two inputs
@@ -281,8 +281,8 @@ _publish_binary("pow", "x to the power other; integers stay integers.", also={"e
 def promote_operands(name: str, *values: Any) -> list[Any]:
     """Tensors among the values cast to the type that all of them promote to."""
     # Numbers stay numbers: they do not outrank the tensors beside them.
-    common = dtypes.result_type([v.array if isinstance(v, Tensor) else v for v in values], name)
-    return [ops.cast(v, dtype=common) if isinstance(v, Tensor) and v.array.dtype != common else v for v in values]
+    common = dtypes.result_type([v._array if isinstance(v, Tensor) else v for v in values], name)
+    return [ops.cast(v, dtype=common) if isinstance(v, Tensor) and v._array.dtype != common else v for v in values]
 
 
 @function(method=False, out=True)
@@ -329,14 +329,14 @@ def clamp_max(x: Tensor, max: Operand) -> Tensor:
 @function(inplace=True)
 def masked_fill(x: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
-    if mask.array.dtype != np.bool_:
+    if mask._array.dtype != np.bool_:
         raise DTypeError(f"masked_fill: mask is {mask.dtype.name}, not bool; compare it, as in mask != 0")
     if not isinstance(value, Tensor):
-        value = dtypes.as_element(x.array.dtype, value, "masked_fill")
-    elif value.array.shape:
-        raise ShapeError(f"masked_fill: value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use where")
-    elif value.array.dtype != x.array.dtype:
-        value = ops.cast(value, dtype=x.array.dtype)
+        value = dtypes.as_element(x._array.dtype, value, "masked_fill")
+    elif value._array.shape:
+        raise ShapeError(f"masked_fill: value has shape {tuple(value._array.shape)}; give a number or a 0-d tensor, or use where")
+    elif value._array.dtype != x._array.dtype:
+        value = ops.cast(value, dtype=x._array.dtype)
     # PyTorch's masked_fill gives C order, where does not.
     return to_c_order(ops.where(mask, value, x))
 
@@ -350,7 +350,7 @@ def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None,
     if x.dtype.kind in _EXACT_KINDS:
         return _copy_in_layout(x)
     # Finite in x's own type: float64's largest number would be infinite in float16.
-    largest = float(_largest_number(x.array.dtype))
+    largest = float(_largest_number(x._array.dtype))
     high, low = largest if posinf is None else float(posinf), -largest if neginf is None else float(neginf)
     return ops.nan_to_num(x, nan=0.0 if nan is None else float(nan), posinf=high, neginf=low)
 
@@ -388,6 +388,6 @@ def rad2deg(x: Tensor) -> Tensor:
 def heaviside(x: Tensor, values: Tensor) -> Tensor:
     """0 below 0, `values` at 0, 1 above; constant in x. Raises DTypeError for two types, and for complex numbers."""
     require_tensors("heaviside", input=x, values=values)
-    if x.array.dtype != values.array.dtype:
+    if x._array.dtype != values._array.dtype:
         raise DTypeError(f"heaviside: input is {x.dtype.name}, values is {values.dtype.name}; cast one of them with .to(...)")
-    return make_constant("heaviside", ops.where(ops.eq(x, 0), values, ops.cast(ops.gt(x, 0), dtype=x.array.dtype)), x)
+    return make_constant("heaviside", ops.where(ops.eq(x, 0), values, ops.cast(ops.gt(x, 0), dtype=x._array.dtype)), x)

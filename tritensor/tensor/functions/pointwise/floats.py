@@ -43,11 +43,11 @@ def ldexp(x: Tensor, other: Tensor) -> Tensor:
     # A complex exponent has no integer part to take steps of.
     if other.is_complex():
         return ops.mul(x, ops.pow(2.0, other))
-    kind = dtypes.result_type([x.array, other.array], "ldexp")
+    kind = dtypes.result_type([x._array, other._array], "ldexp")
     if kind.kind in "biu":
         kind = dtypes.default_float().numpy
     y, left = to_dtype(x, kind), to_dtype(other, np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind)
-    limit = 1 - int(ml_dtypes.finfo(left.array.dtype).minexp)
+    limit = 1 - int(ml_dtypes.finfo(left._array.dtype).minexp)
     for _ in range(3):  # from the smallest subnormal number to the largest
         now = ops.clamp(left, -limit, limit)
         y, left = ops.mul(y, ops.pow(2.0, now)), ops.sub(left, now)
@@ -74,7 +74,7 @@ def _float_power_in_place(x: Tensor, exponent: Operand) -> Tensor:
         raise TypeError(
             f"float_power_: exponent is {'None' if exponent is None else f'a {type(exponent).__name__}'}; give a tensor or a number"
         )
-    if x.array.dtype != np.float64 and x.array.dtype != np.complex128:
+    if x._array.dtype != np.float64 and x._array.dtype != np.complex128:
         raise DTypeError(f"float_power_: the tensor is {x.dtype.name}, the result float64; use the out-of-place form")
     return x.pow_(_to_double(exponent))  # type: ignore[attr-defined,no-any-return]
 
@@ -85,7 +85,7 @@ Tensor.float_power_ = _float_power_in_place  # type: ignore[method-assign, assig
 @function(out=True)
 def signbit(x: Tensor) -> Tensor:
     """Whether the sign's bit is set: of negative numbers, -0 and -NaN."""
-    if x.array.dtype == np.bool_:
+    if x._array.dtype == np.bool_:
         # False everywhere, in x's shape and layout: bools have no sign.
         return ops.logical_xor(x, x)
     return ops.signbit(x)
@@ -106,7 +106,7 @@ def isneginf(x: Tensor) -> Tensor:
 
 
 def _refuse_complex(name: str, x: Tensor) -> None:
-    if dtypes.of(x.array.dtype).kind == "complex":
+    if dtypes.of(x._array.dtype).kind == "complex":
         raise DTypeError(f"{name}: input is {x.dtype.name}, which has no sign; ask of .real and .imag")
 
 

@@ -21,8 +21,8 @@ def _scale_by_alpha(name: str, x: Any, other: Any, alpha: Any) -> Any:
     """alpha * other in the type that it meets x in; a fraction makes floats of integers."""
     # The common case, without promotion: one floating type on both sides.
     if isinstance(other, Tensor) and isinstance(x, Tensor) and type(alpha) in (int, float):
-        kind = x.array.dtype
-        if kind.kind == "f" and kind == other.array.dtype:
+        kind = x._array.dtype
+        if kind.kind == "f" and kind == other._array.dtype:
             return other * alpha
     elif not isinstance(other, Tensor | bool | int | float | complex):
         other = as_tensor(other, x, name)
@@ -36,7 +36,7 @@ def _scale_by_alpha(name: str, x: Any, other: Any, alpha: Any) -> Any:
 
 
 def _result_type(name: str, *operands: Any) -> np.dtype:
-    return dtypes.result_type([x.array if isinstance(x, Tensor) else x for x in operands], name)
+    return dtypes.result_type([x._array if isinstance(x, Tensor) else x for x in operands], name)
 
 
 def _make_inplace_inputs(name: str) -> Callable[..., tuple[Any, ...]]:
@@ -70,9 +70,9 @@ def rsub(x: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
 def _add_multiple(name: str, joined: Callable[..., Tensor], x: Tensor, tensor1: Operand, tensor2: Operand, value: Any) -> Tensor:
     """x + value * joined(tensor1, tensor2), taken in the type that all three meet in."""
     a, b = tensor1, tensor2
-    kind = x.array.dtype
+    kind = x._array.dtype
     # Promotion is looked up only where types differ.
-    if not (isinstance(a, Tensor) and isinstance(b, Tensor) and a.array.dtype == b.array.dtype == kind):
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor) and a._array.dtype == b._array.dtype == kind):
         kind = _result_type(name, x, a, b)
         a, b = (cast(v, kind) if isinstance(v, Tensor) else v for v in (a, b))
     if value != 1 and not isinstance(value, Tensor) and (kind.kind not in "iub" or name == "addcmul"):

@@ -278,27 +278,27 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
 def fill(x: Tensor, value: Any) -> Tensor:
     """A tensor of x's shape, dtype, device and layout with one value, a number or a 0-d tensor, everywhere."""
     # These need a node or a cast; otherwise memory is filled once, not copied and filled.
-    if x.tracked or type(x.array) is WrappedArray or isinstance(value, Tensor):
+    if x._tracked or type(x._array) is WrappedArray or isinstance(value, Tensor):
         return fill_(ops.copy(x, memory_format=preserve_format), value)
-    return fill_(new_tensor(empty_elementwise(x.array.shape, x.array.dtype, x.device, (x.array,))), value)
+    return fill_(new_tensor(empty_elementwise(x._array.shape, x._array.dtype, x.device, (x._array,))), value)
 
 
 @function
 def fill_(x: Tensor, value: Any) -> Tensor:
     """Write one value, a number or a 0-d tensor, everywhere; returns x."""
-    if isinstance(value, Tensor) and value.array.shape:
-        raise ShapeError(f"fill_: the value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use copy_")
+    if isinstance(value, Tensor) and value._array.shape:
+        raise ShapeError(f"fill_: the value has shape {tuple(value._array.shape)}; give a number or a 0-d tensor, or use copy_")
     if isinstance(value, Tensor):
-        value = cast(value if value.device == x.device else to(value, device=x.device), x.array.dtype)
+        value = cast(value if value.device == x.device else to(value, device=x.device), x._array.dtype)
     elif isinstance(value, bool | int | float | complex):
-        value = dtypes.as_element(x.array.dtype, value, "fill_")
+        value = dtypes.as_element(x._array.dtype, value, "fill_")
     overwrite(_drop_repeats(x), value, "fill_")
     return x
 
 
 def _drop_repeats(x: Tensor) -> Tensor:
     """x without the repeats of its expanded dimensions: where all get one value, one write is enough."""
-    strides = element_strides(x.array)
+    strides = element_strides(x._array)
     if 0 not in strides:
         return x
     return ops.index_view(x, index=tuple([slice(0, 1) if stride == 0 else slice(None) for stride in strides]))

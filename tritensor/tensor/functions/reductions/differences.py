@@ -45,7 +45,7 @@ def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, ap
         last = x.shape[axis]
         following, before = slice_along(x, axis, min(1, last), last), slice_along(x, axis, 0, max(last - 1, 0))
         # Bools have no minus; differing is what subtraction modulo 2 says.
-        x = ops.ne(following, before) if x.array.dtype == np.bool_ else ops.sub(following, before)
+        x = ops.ne(following, before) if x._array.dtype == np.bool_ else ops.sub(following, before)
     return x
 
 
@@ -76,7 +76,7 @@ def gradient(x: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 
         if isinstance(h, Tensor) and h.ndim and (h.ndim != 1 or h.shape[0] != x.shape[d]):
             raise ShapeError(f"gradient: spacing {tuple(h.shape)} for dim {d} of x {tuple(x.shape)}; give its {x.shape[d]} coordinates")
     # A difference below 0 would wrap around.
-    if x.array.dtype.kind in "ub":
+    if x._array.dtype.kind in "ub":
         raise DTypeError(f"gradient: x is {x.dtype.name}, whose differences wrap; cast it with .to(float32)")
     return tuple([
         _differentiate_uneven(x, d, h, edge_order) if isinstance(h, Tensor) and h.ndim else _differentiate_even(x, d, h, edge_order)
@@ -122,7 +122,7 @@ def _differentiate_uneven(x: Tensor, d: int, at: Tensor, order: int) -> Tensor:
     """By the parabola through three points."""
     n = x.shape[d]
     if not x.is_floating_point() and not x.is_complex():
-        x = ops.cast(x, dtype=at.array.dtype)
+        x = ops.cast(x, dtype=at._array.dtype)
     # Distances broadcast along the other dims.
     steps = ops.reshape(diff(at), shape=tuple(n - 1 if a == d else 1 for a in range(x.ndim)))
     pieces = []
@@ -157,7 +157,7 @@ def _edge_slope(x: Tensor, steps: Tensor, d: int, first: int, at_first: bool) ->
 # Integrals
 def _find_widths(name: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
     """x[i + 1] - x[i] in a shape that broadcasts over y's along dim."""
-    if y.array.dtype == np.bool_ or x.array.dtype == np.bool_:
+    if y._array.dtype == np.bool_ or x._array.dtype == np.bool_:
         raise DTypeError(f"{name}: y is {y.dtype.name}, x {x.dtype.name}: bools have no width; cast them to a number type")
     n = y.shape[dim]
     if x.ndim == 1:
@@ -174,7 +174,7 @@ def _find_widths(name: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
 
 def _integers_to_int64(y: Tensor) -> Tensor:
     """Integers in int64, in which the sum of two neighbours does not wrap."""
-    return ops.cast(y, dtype=np.dtype(np.int64)) if y.array.dtype.kind in "iu" else y
+    return ops.cast(y, dtype=np.dtype(np.int64)) if y._array.dtype.kind in "iu" else y
 
 
 def _double_areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor | None:
@@ -184,7 +184,7 @@ def _double_areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> 
     n = y.shape[dim]
     if n == 0:
         return None
-    if y.array.dtype == np.bool_:
+    if y._array.dtype == np.bool_:
         raise DTypeError(f"{name}: y is bool; cast it to a number type")
     y = _integers_to_int64(y)
     sums = ops.add(slice_along(y, dim, 1, n), slice_along(y, dim, 0, n - 1))
@@ -200,7 +200,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     """
     axis = sized_dim("trapezoid", dim, y.ndim)
     n = y.shape[axis]
-    if x is None and n > 2 and y.array.dtype != np.bool_ and not isinstance(dx, Tensor):  # of one width: all but the ends count twice
+    if x is None and n > 2 and y._array.dtype != np.bool_ and not isinstance(dx, Tensor):  # of one width: all but the ends count twice
         y = _integers_to_int64(y)
         ends = ops.add(slice_along(y, axis, 0, 1), slice_along(y, axis, n - 1, n))
         inner = ops.sum(slice_along(y, axis, 1, n - 1), dim=(axis,), keepdim=True)
@@ -209,7 +209,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     areas = _double_areas("trapezoid", y, x, dx, axis)
     if areas is None:
         # In the graph of y, and 0 in its shape.
-        return ops.cast(ops.sum(y, dim=(axis,), keepdim=False), dtype=y.array.dtype)
+        return ops.cast(ops.sum(y, dim=(axis,), keepdim=False), dtype=y._array.dtype)
     return ops.div(ops.sum(areas, dim=(axis + areas.ndim - y.ndim,), keepdim=False), 2.0)
 
 
@@ -219,5 +219,5 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
     axis = sized_dim("cumulative_trapezoid", dim, y.ndim)
     areas = _double_areas("cumulative_trapezoid", y, x, dx, axis)
     if areas is None:
-        return ops.div(y, 2.0) if y.array.dtype.kind in "iu" else y.clone()
+        return ops.div(y, 2.0) if y._array.dtype.kind in "iu" else y.clone()
     return ops.div(ops.cumsum(areas, dim=axis + areas.ndim - y.ndim, reverse=False), 2.0)

@@ -33,7 +33,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
             raise DTypeError(f"vector_norm: dtype is {wanted.name}; give a floating type")
         if x.is_complex() and wanted.kind != "complex":
             raise DTypeError(f"vector_norm: x is {x.dtype.name}, dtype {wanted.name}; give a complex type")
-        if dtypes.of(x.array.dtype).kind in ("float", "complex") and dtypes.promote(x.array.dtype, wanted.numpy) != wanted.numpy:
+        if dtypes.of(x._array.dtype).kind in ("float", "complex") and dtypes.promote(x._array.dtype, wanted.numpy) != wanted.numpy:
             raise DTypeError(f"vector_norm: dtype {wanted.name} is narrower than x's {x.dtype.name}; leave it away")
         x = cast_if_given(x, dtype)
     if not x.is_floating_point() and not x.is_complex():

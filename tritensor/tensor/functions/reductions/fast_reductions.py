@@ -34,7 +34,7 @@ def make_fast_reduction(name: str) -> Callable[..., Tensor | None]:
         x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool | None = None
     ) -> Tensor | None:
         nonlocal found
-        array = x.array
+        array = x._array
         # Larger arrays: the op's own choice among threads and blocks pays.
         if type(array) is not np.ndarray or array.size > FEW or dtype is not None or axis is not None or keepdims is not None:
             return None
@@ -58,15 +58,17 @@ def make_fast_reduction(name: str) -> Callable[..., Tensor | None]:
         if result is None:
             return None
         out = new_tensor(result)
-        if x.tracked and state.enabled:
+        if x._tracked and state.enabled:
             held = None
             # The gradient needs the result (extrema): a later write to it must be noticed.
             if keep_y:
-                out.version = Version()
-                held = ((result, out.version),)
+                out._version_counter = Version()
+                held = ((result, out._version_counter),)
             attrs = {"dim": dims, "keepdim": keepdim}
-            out.node = new_node(op, (x.node or x,), (x,) if keep_x else None, held, attrs, ((array.shape, array.dtype),) if meta else None)
-            out.tracked = True
+            out._node = new_node(
+                op, (x._node or x,), (x,) if keep_x else None, held, attrs, ((array.shape, array.dtype),) if meta else None
+            )
+            out._tracked = True
         return out
 
     return fast

@@ -45,9 +45,9 @@ def native_layer_norm(
     """(layer_norm, mean, 1 / sqrt(var + eps)) over the trailing dimensions `normalized_shape`; the two statistics have no gradient."""
     over = tuple(normalized_shape)
     lead = input.ndim - len(over)
-    if not over or tuple(input.array.shape[max(lead, 0) :]) != over:
+    if not over or tuple(input._array.shape[max(lead, 0) :]) != over:
         raise ShapeError(
-            f"native_layer_norm: normalized_shape {over} is not the end of input's shape {tuple(input.array.shape)}; give its last sizes"
+            f"native_layer_norm: normalized_shape {over} is not the end of input's shape {tuple(input._array.shape)}; give its last sizes"
         )
     y = ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(over))
     mean, variance = _find_moments(to_accumulator(input.detach()), tuple(range(lead, input.ndim)))
@@ -62,8 +62,8 @@ def native_group_norm(
 
     Raises ShapeError for sizes that are not input's, and for groups of unequal size.
     """
-    shape = tuple(input.array.shape)
-    if group < 1 or C % group or shape[:2] != (N, C) or input.array.size != N * C * HxW:
+    shape = tuple(input._array.shape)
+    if group < 1 or C % group or shape[:2] != (N, C) or input._array.size != N * C * HxW:
         raise ShapeError(f"native_group_norm: input {shape}, N {N}, C {C}, HxW {HxW}, group {group}; C must be a multiple of group")
     rows = reshape_to(to_accumulator(input), (N, group, C // group * HxW))
     mean, variance = _find_moments(rows, (2,))
@@ -83,7 +83,7 @@ def native_batch_norm(
     In training the batch's own statistics serve, and the running ones, where they are given, move towards them in place by `momentum` (the
     variance with Bessel's correction); else the running ones serve and the two results are empty. Raises ShapeError where those are missing then.
     """
-    shape = tuple(input.array.shape)
+    shape = tuple(input._array.shape)
     if len(shape) < 2:
         raise ShapeError(f"native_batch_norm: input {shape}; it must be (batch, channels, ...)")
     if not training and (running_mean is None or running_var is None):
@@ -93,7 +93,7 @@ def native_batch_norm(
     if training:
         mean, variance = _find_moments(x, tuple(d for d in range(len(shape)) if d != 1))
         _update_running(running_mean, mean, momentum)
-        count = input.array.size // max(shape[1], 1)
+        count = input._array.size // max(shape[1], 1)
         _update_running(running_var, variance, momentum, count / (count - 1) if count > 1 else float("inf") if count else 1.0)
     else:
         assert running_mean is not None
@@ -103,20 +103,20 @@ def native_batch_norm(
     y = _apply_affine(ops.mul(ops.sub(x, mean), rstd), weight, bias, kept)
     saved = [reshape_to(v.detach(), (shape[1],)) for v in (mean, rstd)] if training else [_make_empty(x), _make_empty(x)]
     # Layout of the result as PyTorch's: channels_last stays, all else is C order.
-    images = len(shape) == 4 and is_channels_last(shape, element_strides(input.array))
+    images = len(shape) == 4 and is_channels_last(shape, element_strides(input._array))
     y = ops.copy(y, memory_format=channels_last) if images else to_c_order(y)
     return cast_if_given(y, input.dtype), saved[0], saved[1]
 
 
 def _make_empty(x: Tensor) -> Tensor:
-    return ops.full(shape=(0,), value=0, dtype=x.array.dtype, device=x.device)
+    return ops.full(shape=(0,), value=0, dtype=x._array.dtype, device=x.device)
 
 
 def _update_running(running: Tensor | None, batch: Tensor, momentum: float, factor: float = 1.0) -> None:
     """running += momentum (factor batch - running), in place."""
     if running is not None:
         with no_grad():
-            now = ops.mul(reshape_to(batch.detach(), tuple(running.array.shape)), factor * momentum)
+            now = ops.mul(reshape_to(batch.detach(), tuple(running._array.shape)), factor * momentum)
             running.mul_(1 - momentum).add_(cast_if_given(now, running.dtype))
 
 
@@ -155,25 +155,25 @@ def hash_tensor(x: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 
     """
     if mode != 0:
         raise ArgumentError(f"hash_tensor: mode is {mode}; 0, the exclusive or, is the one there is")
-    if isinstance(dim, tuple | list) and not dim and x.array.size == 0:
+    if isinstance(dim, tuple | list) and not dim and x._array.size == 0:
         raise ShapeError("hash_tensor: x has no elements; give the dim to reduce")
     dims = parse_dims("hash_tensor", x, dim)
-    if 0 in [x.array.shape[d] for d in dims]:
+    if 0 in [x._array.shape[d] for d in dims]:
         raise EmptyError(f"hash_tensor: x {tuple(x.shape)} has no element along dim {dims}; give a dim that has some")
     # Every type is hashed in a form of 64 bits.
     wide = cast_if_given(x.detach(), dtypes.float64 if x.is_floating_point() else dtypes.int64).contiguous()
     bits = ops.permute(wide.view(dtypes.int64), dims=(*[d for d in range(x.ndim) if d not in dims], *dims))
-    kept = tuple([n for d, n in enumerate(x.array.shape) if d not in dims])
-    width = int(np.prod([x.array.shape[d] for d in dims], dtype=np.int64))
+    kept = tuple([n for d, n in enumerate(x._array.shape) if d not in dims])
+    width = int(np.prod([x._array.shape[d] for d in dims], dtype=np.int64))
     rows = reshape_to(bits, (*kept, width))
     rows = _reduce_by_xor(rows)
-    shape = tuple([1 if d in dims else n for d, n in enumerate(x.array.shape)]) if keepdim else kept
+    shape = tuple([1 if d in dims else n for d, n in enumerate(x._array.shape)]) if keepdim else kept
     return reshape_to(rows, shape).contiguous().view(dtypes.uint64)
 
 
 def _reduce_by_xor(rows: Tensor) -> Tensor:
     """(..., n) -> (..., 1): halves upon each other by exclusive or; an odd one out stays for the next round."""
-    while (n := rows.array.shape[-1]) > 1:
+    while (n := rows._array.shape[-1]) > 1:
         half = n // 2
         low = ops.bitwise_xor(rows[..., :half], rows[..., half : 2 * half])
         rows = ops.cat(low, rows[..., 2 * half :], dim=low.ndim - 1) if n % 2 else low

@@ -49,8 +49,8 @@ def parse_dims(name: str, x: Tensor, dim: Any, axis: Any = None) -> tuple[int, .
 def _plain_dims(x: Tensor, dim: Any) -> tuple[int, ...] | None:
     """The reduced dims where none or one is given, as an int in range; None where there is more to look at."""
     if dim is None:
-        return ALL_DIMS[len(x.array.shape)]
-    n = len(x.array.shape)
+        return ALL_DIMS[len(x._array.shape)]
+    n = len(x._array.shape)
     return EACH_DIM[dim % n] if type(dim) is int and -n <= dim < n else None
 
 
@@ -97,9 +97,9 @@ def nansum(
     dims, kept = parse_dims("nansum", x, dim, axis), _keeps_dims(keepdim, keepdims)
     if x.is_floating_point():
         floating = dtype is None or dtypes.as_dtype(dtype).kind == "float"
-        if floating and isinstance(x.array, np.ndarray):  # often there is no NaN: one look at the sum tells, where no wait is paid for it
+        if floating and isinstance(x._array, np.ndarray):  # often there is no NaN: one look at the sum tells, where no wait is paid for it
             plain = ops.sum(cast_if_given(x, dtype), dim=dims, keepdim=kept)
-            if np.isfinite(plain.array.astype(np.float32)).all():
+            if np.isfinite(plain._array.astype(np.float32)).all():
                 return cast_if_given(plain, dtype)
         x = ops.where(ops.ne(x, x), 0.0, x)
     return cast_if_given(ops.sum(cast_if_given(x, dtype), dim=dims, keepdim=kept), dtype)
@@ -122,8 +122,8 @@ def nanmean(
     """Mean over dims of what is not NaN."""
     x, dims, kept = cast_if_given(x, dtype), parse_dims("nanmean", x, dim, axis), _keeps_dims(keepdim, keepdims)
     y = to_accumulator(x)
-    count = ops.cast(ops.sum(ops.eq(y, y), dim=dims, keepdim=kept), dtype=y.array.dtype)
-    return to_dtype(ops.div(ops.sum(ops.where(ops.ne(y, y), 0.0, y), dim=dims, keepdim=kept), count), x.array.dtype)
+    count = ops.cast(ops.sum(ops.eq(y, y), dim=dims, keepdim=kept), dtype=y._array.dtype)
+    return to_dtype(ops.div(ops.sum(ops.where(ops.ne(y, y), 0.0, y), dim=dims, keepdim=kept), count), x._array.dtype)
 
 
 @function(out="dtype")
@@ -193,9 +193,9 @@ def _find_deviation(x: Tensor, dims: tuple[int, ...], correction: float, keepdim
     y = _safe_sqrt(_find_variance(to_accumulator(x), dims, correction, keepdim))
     if x.is_complex():
         return y
-    if type(y.array) is np.ndarray and y.array.dtype == np.float32 and not _squares_fit(y.array):
+    if type(y._array) is np.ndarray and y._array.dtype == np.float32 and not _squares_fit(y._array):
         y = _safe_sqrt(_find_variance(ops.cast(x, dtype=np.dtype(np.float64)), dims, correction, keepdim))
-    return to_dtype(y, x.array.dtype)
+    return to_dtype(y, x._array.dtype)
 
 
 def _squares_fit(deviations: np.ndarray) -> bool:
@@ -210,7 +210,7 @@ def _safe_sqrt(x: Tensor, hides: bool = True) -> Tensor:
 
     hides: whether a NaN that arrives at 0 is hidden, too, as in PyTorch's deviations, and not in its norms.
     """
-    if not is_followed(x) or (type(x.array) is np.ndarray and x.array.all()):  # few numbers: to look costs less than to choose
+    if not is_followed(x) or (type(x._array) is np.ndarray and x._array.all()):  # few numbers: to look costs less than to choose
         return ops.sqrt(x)
     at_zero = ops.eq(x, 0.0)
     return ops.where(at_zero, 0.0 if hides else ops.mul(x, 0.0), ops.sqrt(ops.where(at_zero, 1.0, x)))
@@ -274,7 +274,7 @@ def min(
 @function(out=True, fast=make_fast_reduction("amax"))
 def amax(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """Largest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
-    if axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None and x.array.size:
+    if axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None and x._array.size:
         return proven.amax(x, dim=dims, keepdim=keepdim)
     return ops.amax(x, dim=parse_dims("amax", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims))
 
@@ -282,7 +282,7 @@ def amax(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = Non
 @function(out=True, fast=make_fast_reduction("amin"))
 def amin(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
-    if axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None and x.array.size:
+    if axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None and x._array.size:
         return proven.amin(x, dim=dims, keepdim=keepdim)
     return ops.amin(x, dim=parse_dims("amin", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims))
 
@@ -311,7 +311,7 @@ def _publish_quantifier(name: str, doc: str) -> None:
         dim = choose_argument(name, "dim", dim, "axis", axis)
         dims = ALL_DIMS[x.ndim] if dim is None else normal_dims(name, dim, x.ndim)  # of all functions, these two take () for no dim
         y = getattr(ops, name)(x, dim=dims, keepdim=_keeps_dims(keepdim, keepdims))
-        return ops.cast(y, dtype=x.array.dtype) if x.array.dtype == np.uint8 else y
+        return ops.cast(y, dtype=x._array.dtype) if x._array.dtype == np.uint8 else y
 
     function(rename_function(call, name, doc), out=True)
 
@@ -356,24 +356,24 @@ def norm(
 
 def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """(sum |x|^p)^(1/p) over sorted dims, of floating or complex x, for any number p."""
-    if (p < 0 or p == math.inf) and 0 in [x.array.shape[d] for d in dims]:
+    if (p < 0 or p == math.inf) and 0 in [x._array.shape[d] for d in dims]:
         raise EmptyError(f"norm: x {tuple(x.shape)} has no element along dim {dims}, and p {p} needs one")
     if x.is_complex():
         x = ops.abs(x)
-    if p and math.prod([x.array.shape[d] for d in dims]) == 1:
+    if p and math.prod([x._array.shape[d] for d in dims]) == 1:
         p = 1  # of one element its size, whose square a type may not hold
     if p == 2:
-        return to_dtype(_safe_sqrt(ops.sum_of_squares(to_accumulator(x), dim=dims, keepdim=keepdim), hides=False), x.array.dtype)
+        return to_dtype(_safe_sqrt(ops.sum_of_squares(to_accumulator(x), dim=dims, keepdim=keepdim), hides=False), x._array.dtype)
     if p == 0:
         if not is_followed(x):
-            return ops.cast(ops.sum(ops.ne(x, 0.0), dim=dims, keepdim=keepdim), dtype=x.array.dtype)
+            return ops.cast(ops.sum(ops.ne(x, 0.0), dim=dims, keepdim=keepdim), dtype=x._array.dtype)
         return ops.sum(ops.abs(ops.sign(ops.where(ops.isnan(x), 1.0, x))), dim=dims, keepdim=keepdim)  # in the graph: its gradient is 0
     if math.isinf(p):
         return (ops.amax if p > 0 else ops.amin)(ops.abs(x), dim=dims, keepdim=keepdim)
     if p == 1:
         return ops.sum(ops.abs(x), dim=dims, keepdim=keepdim)
     powers = ops.sum(_safe_power(ops.abs(to_accumulator(x)), float(p)), dim=dims, keepdim=keepdim)
-    return to_dtype(_safe_power(powers, 1.0 / p), x.array.dtype)
+    return to_dtype(_safe_power(powers, 1.0 / p), x._array.dtype)
 
 
 def _safe_power(x: Tensor, exponent: float) -> Tensor:
@@ -403,7 +403,7 @@ def logsumexp(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims 
         # -inf - -inf would be NaN where a whole row is -inf.
         top = ops.where(ops.isfinite(top), top, 0.0)
         out = ops.add(ops.log(ops.sum(ops.exp(ops.sub(y, top)), dim=dims, keepdim=True)), top)
-    out = to_dtype(out, x.array.dtype)
+    out = to_dtype(out, x._array.dtype)
     if _keeps_dims(keepdim, keepdims):
         return out
     return forget_base(ops.reshape(out, shape=tuple(n for a, n in enumerate(x.shape) if a not in dims)))

@@ -44,7 +44,7 @@ def _check_weights(name: str, weights: Tensor | None, count: int, kinds: str, wh
         return
     if weights.ndim > 1 or weights.numel() != count:
         raise ShapeError(f"{name}: {whose} {tuple(weights.shape)}; give one for each of the {count} observations, in one dimension")
-    if weights.array.dtype.kind not in kinds and not (kinds == "fV" and weights.is_floating_point()):
+    if weights._array.dtype.kind not in kinds and not (kinds == "fV" and weights.is_floating_point()):
         raise DTypeError(f"{name}: {whose} are {weights.dtype.name}; {'cast them to int64' if kinds == 'iu' else 'cast them to float32'}")
     if count and bool(ops.any(ops.lt(weights, 0), dim=tuple(range(weights.ndim)), keepdim=False).item()):
         raise ArgumentError(f"{name}: {whose} has a negative weight; give numbers that are not negative")
@@ -65,7 +65,7 @@ def _covariance(x: Tensor, correction: int = 1, fweights: Tensor | None = None, 
     """cov, of 16-bit floats in float32."""
     if x.ndim > 2:
         raise ShapeError(f"cov: x {tuple(x.shape)} has {x.ndim} dimensions; give at most two, (variables, observations)")
-    if x.array.dtype == np.bool_:
+    if x._array.dtype == np.bool_:
         raise DTypeError("cov: x is bool; cast it to a number type")
     rows = ops.reshape(x, shape=(1, x.numel())) if x.ndim < 2 else x
     count = rows.shape[1]
@@ -131,7 +131,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     given = None if weights is None else weights.shape
     if minlength < 0:
         raise ArgumentError(f"bincount: minlength {minlength} is negative; give 0 or more")
-    if x.array.dtype.kind not in "iu":
+    if x._array.dtype.kind not in "iu":
         raise DTypeError(f"bincount: x is {x.dtype.name}; cast it to an integer type such as int64")
     if x.ndim != 1:
         raise ShapeError(f"bincount: x {tuple(x.shape)} has {x.ndim} dimensions; give one, as x.flatten() has")
@@ -148,7 +148,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
         return ops.count_keys(keys, None, size=size)
     # Sums of weights are taken in float64 unless they are float32, as in PyTorch.
     plain = weights.detach()
-    if plain.array.dtype != np.float32:
+    if plain._array.dtype != np.float32:
         plain = ops.cast(plain, dtype=np.dtype(np.float64))
     return refuse_derivative("bincount", ops.count_keys(keys, plain, size=size), weights)
 
@@ -178,12 +178,12 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     if bins <= 0:
         raise ArgumentError(f"histc: bins {bins}: give at least 1")
     x = x.detach()
-    if not x.is_floating_point() and x.array.dtype.kind not in "iu":
+    if not x.is_floating_point() and x._array.dtype.kind not in "iu":
         raise DTypeError(f"histc: x is {x.dtype.name}; cast it to a number type that is not complex")
     low, high = _parse_range("histc", x, float(min), float(max), min != max)
     if low == high:
         low, high = low - 1, high + 1
-    kind = x.array.dtype
+    kind = x._array.dtype
     # Bin edges are fractions: integers are compared as float64.
     values = x if x.is_floating_point() else ops.cast(x, dtype=np.dtype(np.float64))
     keys = ops.uniform_bins(values, low=low, high=high, bins=float(bins))
@@ -195,7 +195,7 @@ def _make_edges(name: str, x: Tensor, bins: Any, span: Any, column: Tensor) -> t
     if isinstance(bins, Tensor):
         if bins.ndim != 1 or bins.numel() < 2:
             raise ShapeError(f"{name}: bins {tuple(bins.shape)}: give at least two edges, in one dimension")
-        if bins.array.dtype != x.array.dtype:
+        if bins._array.dtype != x._array.dtype:
             raise DTypeError(f"{name}: bins are {bins.dtype.name}, x is {x.dtype.name}; cast one so that both are the same")
         return bins.detach(), False
     if bins <= 0:
@@ -204,7 +204,7 @@ def _make_edges(name: str, x: Tensor, bins: Any, span: Any, column: Tensor) -> t
     low, high = _parse_range(name, column, float(low), float(high), given=span is not None)
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return ops.linspace(start=float(low), end=float(high), steps=int(bins) + 1, dtype=x.array.dtype, device=x.device), True
+    return ops.linspace(start=float(low), end=float(high), steps=int(bins) + 1, dtype=x._array.dtype, device=x.device), True
 
 
 def _check_histogram(name: str, x: Tensor, weight: Tensor | None, shape: tuple[int, ...]) -> None:
@@ -214,14 +214,14 @@ def _check_histogram(name: str, x: Tensor, weight: Tensor | None, shape: tuple[i
         return
     if tuple(weight.shape) != shape:
         raise ShapeError(f"{name}: x {tuple(x.shape)}, weight {tuple(weight.shape)}: give one weight for each element, {shape}")
-    if weight.array.dtype != x.array.dtype:
+    if weight._array.dtype != x._array.dtype:
         raise DTypeError(f"{name}: weight is {weight.dtype.name}, x {x.dtype.name}; cast one so that both are the same")
 
 
 def _count_bins(x: Tensor, keys: Tensor, weight: Tensor | None, size: int) -> Tensor:
     flat = (keys.numel(),)
     counts = ops.count_keys(reshape_to(keys, flat), None if weight is None else reshape_to(weight.detach(), flat), size=size)
-    return ops.cast(counts, dtype=x.array.dtype)
+    return ops.cast(counts, dtype=x._array.dtype)
 
 
 @function(out=True)

@@ -32,11 +32,11 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     if not given:
         raise ShapeError("cartesian_prod: no tensors were given; it needs at least one")
     for k, x in enumerate(given):
-        if len(x.array.shape) != 1:
-            raise ShapeError(f"cartesian_prod: tensor {k} has shape {tuple(x.array.shape)}; give vectors")
+        if len(x._array.shape) != 1:
+            raise ShapeError(f"cartesian_prod: tensor {k} has shape {tuple(x._array.shape)}; give vectors")
     if len(given) == 1:
         return given[0]
-    full = tuple([x.array.size for x in given])
+    full = tuple([x._array.size for x in given])
     columns = [
         ops.expand(ops.reshape(x, shape=tuple([n if d == k else 1 for d, n in enumerate(full)])), shape=full) for k, x in enumerate(given)
     ]
@@ -68,14 +68,14 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
 
     Raises ShapeError for what is no vector, ValueError for a negative r.
     """
-    if len(x.array.shape) != 1:
-        raise ShapeError(f"combinations: x has shape {tuple(x.array.shape)}; give a vector")
+    if len(x._array.shape) != 1:
+        raise ShapeError(f"combinations: x has shape {tuple(x._array.shape)}; give a vector")
     if r < 0:
         raise ShapeError(f"combinations: r is {r}; choose 0 elements or more")
     # PyTorch's empty result has one dim here.
     if r == 0:
-        return ops.full(shape=(0,), value=0, dtype=x.array.dtype, device=x.device)
-    chosen = _list_combinations(x.array.size, int(r), bool(with_replacement))
+        return ops.full(shape=(0,), value=0, dtype=x._array.dtype, device=x.device)
+    chosen = _list_combinations(x._array.size, int(r), bool(with_replacement))
     return ops.index_get(x, as_tensor(chosen, x), dims=(0,), front=False)
 
 
@@ -90,14 +90,14 @@ def block_diag(*tensors: Tensor) -> Tensor:
         return ops.full(shape=(1, 0), value=0, dtype=dtypes.default_float().numpy, device=as_device(None))
     blocks = []
     for k, x in enumerate(given):
-        if len(x.array.shape) > 2:
-            raise ShapeError(f"block_diag: tensor {k} has shape {tuple(x.array.shape)}; give matrices, vectors or single values")
-        blocks.append(x if len(x.array.shape) == 2 else reshape_to(x, (1, x.array.size)))
-    common = dtypes.result_type([x.array for x in given], "block_diag")
-    width = sum(x.array.shape[1] for x in blocks)
+        if len(x._array.shape) > 2:
+            raise ShapeError(f"block_diag: tensor {k} has shape {tuple(x._array.shape)}; give matrices, vectors or single values")
+        blocks.append(x if len(x._array.shape) == 2 else reshape_to(x, (1, x._array.size)))
+    common = dtypes.result_type([x._array for x in given], "block_diag")
+    width = sum(x._array.shape[1] for x in blocks)
     rows, left = [], 0
     for x in blocks:
-        n, m = x.array.shape
+        n, m = x._array.shape
         x = to_dtype(x, common)
         at = (slice(None), slice(left, left + m))
         rows.append(ops.pad_view(x, shape=(n, width), index=at))
@@ -109,8 +109,8 @@ def block_diag(*tensors: Tensor) -> Tensor:
 @borrow_saved
 def kron(x: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
-    n = max(len(x.array.shape), len(other.array.shape))
-    a, b = ((1,) * (n - len(y.array.shape)) + tuple(y.array.shape) for y in (x, other))
+    n = max(len(x._array.shape), len(other._array.shape))
+    a, b = ((1,) * (n - len(y._array.shape)) + tuple(y._array.shape) for y in (x, other))
     left = reshape_to(x, tuple([k for s in a for k in (s, 1)]))
     right = reshape_to(other, tuple([k for s in b for k in (1, s)]))
     return reshape_to(ops.mul(left, right), tuple([s * t for s, t in zip(a, b, strict=True)]))
@@ -119,8 +119,8 @@ def kron(x: Tensor, other: Tensor) -> Tensor:
 @function
 def diagflat(x: Tensor, offset: int = 0) -> Tensor:
     """A matrix with x's elements, in C order, on a diagonal: `offset` above (positive) or below the main one."""
-    n = x.array.size + abs(int(offset))
-    return ops.pad_diagonal(reshape_to(x, (x.array.size,)), shape=(n, n), offset=int(offset), dim1=0, dim2=1)
+    n = x._array.size + abs(int(offset))
+    return ops.pad_diagonal(reshape_to(x, (x._array.size,)), shape=(n, n), offset=int(offset), dim1=0, dim2=1)
 
 
 @function(free=False)
@@ -129,7 +129,7 @@ def sum_to_size(x: Tensor, *size: Any) -> Tensor:
 
     Raises ShapeError for a shape that does not broadcast to x's.
     """
-    want, have = parse_sizes("sum_to_size", size), tuple(x.array.shape)
+    want, have = parse_sizes("sum_to_size", size), tuple(x._array.shape)
     lead = len(have) - len(want)
     if lead < 0 or any(m not in (1, n) for m, n in zip(want, have[lead:], strict=True)):
         raise ShapeError(f"sum_to_size: {want} does not broadcast to x's shape {have}; each of its sizes must be x's, or 1")
@@ -163,13 +163,13 @@ def _separate_parts(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Parts as views of their own, not as the results of one call; of a leaf that requires grad, which no view may write, and under
     no_grad as tensors that look at the same memory."""
     for y in parts:
-        if y.extra is not None and y.extra.origin == "parts":
-            y.extra.origin = ""
+        if y._extra is not None and y._extra.origin == "parts":
+            y._extra.origin = ""
         # A leaf that requires grad refuses writes through views; parts that may be written are their own tensors.
         if is_view_of_leaf(y) or not state.enabled:
             leave_base(y)
         if not state.enabled:
-            y.set_node(None)
+            y._set_node(None)
     return parts
 
 
@@ -182,14 +182,14 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
     if not tensors or num_chunks < 1:
         raise ShapeError(f"_chunk_cat: {len(tensors)} tensors, num_chunks {num_chunks}; give at least one of each")
     place = normal_dim("_chunk_cat", dim, tensors[0].ndim)
-    lead = tuple(tensors[0].array.shape[:place])
+    lead = tuple(tensors[0]._array.shape[:place])
     rows = []
     for x in tensors:
-        shape = tuple(x.array.shape)
+        shape = tuple(x._array.shape)
         if 0 in shape:
             raise ShapeError(f"_chunk_cat: a tensor of shape {shape} has no elements; leave it out")
         if shape[:place] != lead or len(shape) <= place:
-            raise ShapeError(f"_chunk_cat: {shape} beside {tuple(tensors[0].array.shape)}; sizes before dim {place} must be the same")
+            raise ShapeError(f"_chunk_cat: {shape} beside {tuple(tensors[0]._array.shape)}; sizes before dim {place} must be the same")
         full = -(-shape[place] // num_chunks) * num_chunks
         if full != shape[place]:
             x = ops.pad_view(x, shape=(*shape[:place], full, *shape[place + 1 :]), index=(*[slice(None)] * place, slice(0, shape[place])))

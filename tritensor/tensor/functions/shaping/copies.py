@@ -95,9 +95,9 @@ def slice_copy(x: Tensor, dim: int = 0, start: int | None = None, end: int | Non
     # PyTorch's slices do not step back; numpy's would.
     if step < 1:
         raise ArgumentError(f"slice_copy: step is {step}; give a positive one")
-    if not x.array.shape:
+    if not x._array.shape:
         raise IndexError("slice_copy: a 0-d tensor has no dimension to slice; reshape it to (1,)")
-    d = normal_dim("slice_copy", dim, len(x.array.shape))
+    d = normal_dim("slice_copy", dim, len(x._array.shape))
     return _copy_view(ops.index_view(x, index=(*(slice(None),) * d, slice(start, end, step))))
 
 

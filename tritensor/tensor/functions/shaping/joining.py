@@ -30,7 +30,7 @@ _SECTIONS = {"sections": "indices_or_sections", "indices": "indices_or_sections"
 @function(fast=fast_views.select)
 def select(x: Tensor, dim: int, index: int) -> Tensor:
     """x at one index of a dimension, which goes."""
-    shape = x.array.shape
+    shape = x._array.shape
     if type(index) is not int:
         # numpy integers and 0-d tensors are accepted, bools are not: True would read as 1.
         index = _to_integer("select", index)
@@ -45,7 +45,7 @@ def _to_integer(name: str, index: Any, label: str = "index") -> int:
     """An index that is a numpy integer or a 0-d tensor of integers, as an int."""
     if isinstance(index, bool) or not hasattr(index, "__index__"):
         raise TypeError(f"{name}: {label} is a {type(index).__name__}; give an int")
-    if isinstance(index, Tensor) and index.array.dtype.kind not in "iu":
+    if isinstance(index, Tensor) and index._array.dtype.kind not in "iu":
         raise DTypeError(f"{name}: {label} is a tensor of {index.dtype.name}; give an int, or a 0-d tensor of integers")
     return int(index.__index__())
 
@@ -53,12 +53,12 @@ def _to_integer(name: str, index: Any, label: str = "index") -> int:
 @function
 def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """Elements start to start + length - 1 of a dimension."""
-    if not x.array.shape:
+    if not x._array.shape:
         raise ShapeError("narrow: a 0-d tensor has no dimension to narrow; reshape it to (1,)")
     if type(start) is not int:
         start = _to_integer("narrow", start, "start")
-    d = normal_dim("narrow", dim, len(x.array.shape))
-    n = x.array.shape[d]
+    d = normal_dim("narrow", dim, len(x._array.shape))
+    n = x._array.shape[d]
     first = start + n if start < 0 else start
     if not 0 <= first <= first + length <= n:
         raise OutOfRangeError(f"narrow: start {start}, length {length} do not lie in dim {d} of size {n}; give a range inside")
@@ -68,11 +68,11 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
 @function
 def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """All slices along a dimension."""
-    d = normal_dim("unbind", dim, len(x.array.shape))
-    if not x.array.shape:
+    d = normal_dim("unbind", dim, len(x._array.shape))
+    if not x._array.shape:
         raise IndexError("unbind: a 0-d tensor has no dimension to take apart; reshape it to (1,)")
     lead = (slice(None),) * d
-    return mark_parts(tuple([_select(x, (*lead, i)) for i in range(x.array.shape[d])]))
+    return mark_parts(tuple([_select(x, (*lead, i)) for i in range(x._array.shape[d])]))
 
 
 def _select(x: Tensor, index: tuple[Any, ...]) -> Tensor:
@@ -97,8 +97,8 @@ def _slice_between(x: Tensor, d: int, edges: Sequence[int]) -> tuple[Tensor, ...
 @function(also={"tensor": "x", "split_size": "split_size_or_sections"})
 def split(x: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a size (the last may be smaller), or of the sizes listed."""
-    d = sized_dim("split", dim, len(x.array.shape))
-    n = x.array.shape[d]
+    d = sized_dim("split", dim, len(x._array.shape))
+    n = x._array.shape[d]
     size = _to_count(split_size_or_sections)
     if size is not None:
         # A size of 0 splits only what is empty.
@@ -122,16 +122,16 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     chunks = as_index(chunks)
     if chunks < 1:
         raise ShapeError(f"chunk: {chunks} parts; ask for at least one")
-    d = sized_dim("chunk", dim, len(x.array.shape))
-    n = x.array.shape[d]
+    d = sized_dim("chunk", dim, len(x._array.shape))
+    n = x._array.shape[d]
     return split(x, max(-(-n // chunks), 1), d) if n else mark_parts(_slice_between(x, d, [0] * (chunks + 1)))
 
 
 @function(also=_SECTIONS | {"tensor_indices_or_sections": "indices_or_sections"})
 def tensor_split(x: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """So many parts (sizes differ by one at most), or the parts between the indices listed."""
-    d = sized_dim("tensor_split", dim, len(x.array.shape))
-    n = x.array.shape[d]
+    d = sized_dim("tensor_split", dim, len(x._array.shape))
+    n = x._array.shape[d]
     parts = _to_count(indices_or_sections)
     if parts is not None:
         if parts < 1:
@@ -204,21 +204,21 @@ def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """
     given = _to_list("cat", tensors)
     # PyTorch's legacy rule: a tensor of shape (0,) joins with any others.
-    kept = [x for x in given if x.array.shape != (0,)] or given[:1]
+    kept = [x for x in given if x._array.shape != (0,)] or given[:1]
     if len(kept) < len(given):  # what is left out still says which type they all promote to
-        common = dtypes.result_type([x.array for x in given], "cat")
-        kept[0] = kept[0] if kept[0].array.dtype == common else ops.cast(kept[0], dtype=common)
-    bare = kept[0].array.shape == (0,)  # all are: then any dim joins them
-    d = 0 if bare else normal_dim("cat", dim, len(kept[0].array.shape))
+        common = dtypes.result_type([x._array for x in given], "cat")
+        kept[0] = kept[0] if kept[0]._array.dtype == common else ops.cast(kept[0], dtype=common)
+    bare = kept[0]._array.shape == (0,)  # all are: then any dim joins them
+    d = 0 if bare else normal_dim("cat", dim, len(kept[0]._array.shape))
     if len(kept) < len(given):  # and the result hangs at it where it requires grad
-        shape = tuple([0 if k == d else n for k, n in enumerate(kept[0].array.shape)])
-        kept += [ops.reshape(x, shape=shape) for x in given if x.array.shape == (0,) and x is not kept[0] and is_followed(x)]
+        shape = tuple([0 if k == d else n for k, n in enumerate(kept[0]._array.shape)])
+        kept += [ops.reshape(x, shape=shape) for x in given if x._array.shape == (0,) and x is not kept[0] and is_followed(x)]
     made = ops.cat(*kept, dim=d)
     if out is None:
         return made
     for k, x in enumerate(given):
         # cat writes out piece by piece: an input in the same memory would be overwritten before it is read.
-        if out is x or same_memory(x.array, out.array):
+        if out is x or same_memory(x._array, out._array):
             raise ShapeError(f"cat: out shares memory with tensor {k}, which would be overwritten as it is read; give another out")
     return write_out(out, made, "cat")
 
@@ -232,11 +232,11 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
             [0., 1.]])
     """
     given = _to_list("stack", tensors)
-    return ops.stack(*given, dim=normal_dim("stack", dim, len(given[0].array.shape) + 1))
+    return ops.stack(*given, dim=normal_dim("stack", dim, len(given[0]._array.shape) + 1))
 
 
 def _raise_ndim(x: Tensor, ndim: int) -> Tensor:
-    shape = tuple(x.array.shape)
+    shape = tuple(x._array.shape)
     if len(shape) >= ndim:
         return x
     # numpy's atleast_3d puts a matrix's new dim last and a vector's on both sides.
@@ -255,7 +255,7 @@ def vstack(tensors: Tensors) -> Tensor:
 def hstack(tensors: Tensors) -> Tensor:
     """Joined side by side: along dim 1, vectors along dim 0."""
     given = [_raise_ndim(x, 1) for x in _to_list("hstack", tensors)]
-    return cat(given, 0 if len(given[0].array.shape) == 1 else 1)
+    return cat(given, 0 if len(given[0]._array.shape) == 1 else 1)
 
 
 @function(method=False, out=True)
@@ -268,7 +268,7 @@ def dstack(tensors: Tensors) -> Tensor:
 def column_stack(tensors: Tensors) -> Tensor:
     """Joined side by side, vectors as columns."""
     given = _to_list("column_stack", tensors)
-    return cat([x if len(x.array.shape) > 1 else reshape_to(x, (x.array.size, 1)) for x in given], 1)
+    return cat([x if len(x._array.shape) > 1 else reshape_to(x, (x._array.size, 1)) for x in given], 1)
 
 
 def _publish_atleast(ndim: int, doc: str) -> None:
@@ -290,7 +290,7 @@ _publish_atleast(3, "With at least three dimensions; several tensors give a tupl
 def repeat(x: Tensor, *repeats: Any) -> Tensor:
     """x laid side by side, `repeats` times along each dimension (new ones in front); always a copy."""
     times = parse_sizes("repeat", repeats)
-    shape = tuple(x.array.shape)
+    shape = tuple(x._array.shape)
     lead = len(times) - len(shape)
     if lead < 0 or min(times, default=0) < 0:
         raise ShapeError(f"repeat: {times} for x {shape}; give a number of 0 or more for each of its dimensions, or more of them")
@@ -305,7 +305,7 @@ def repeat(x: Tensor, *repeats: Any) -> Tensor:
 def tile(x: Tensor, *dims: Any) -> Tensor:
     """numpy's repeat: `dims` may be shorter than x's shape."""
     times = parse_sizes("tile", dims)
-    return repeat(x, (1,) * (len(x.array.shape) - len(times)) + times)
+    return repeat(x, (1,) * (len(x._array.shape) - len(times)) + times)
 
 
 @function
@@ -319,11 +319,11 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
         repeats = x if repeats is None else repeats
         if not isinstance(repeats, Tensor) or repeats.ndim != 1:
             raise TypeError("repeat_interleave: give input and repeats, or repeats alone as a vector of counts")
-        x, dim = ops.arange(start=0, end=repeats.array.size, step=1, dtype=np.dtype(np.int64), device=repeats.device), 0
+        x, dim = ops.arange(start=0, end=repeats._array.size, step=1, dtype=np.dtype(np.int64), device=repeats.device), 0
     if dim is None:
-        x, dim = reshape_to(x, (x.array.size,)), 0
-    d = normal_dim("repeat_interleave", dim, len(x.array.shape))
-    shape = tuple(x.array.shape)
+        x, dim = reshape_to(x, (x._array.size,)), 0
+    d = normal_dim("repeat_interleave", dim, len(x._array.shape))
+    shape = tuple(x._array.shape)
     # One count for all: an expansion and one copy, without indices.
     if isinstance(repeats, int):
         if repeats < 0:
@@ -335,7 +335,7 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
         if output_size is None:
             raise no_values("repeat_interleave", "the sum of the repeats is the size of the result (give output_size=)")
         return to_c_order(ops.index_get(x, new_tensor(empty((output_size,), np.dtype(np.int64), x.device)), dims=(d,), front=False))
-    counts = np.asarray(to_host(repeats.array) if isinstance(repeats, Tensor) else repeats).reshape(-1)
+    counts = np.asarray(to_host(repeats._array) if isinstance(repeats, Tensor) else repeats).reshape(-1)
     if counts.dtype.kind not in "iu":
         raise DTypeError(f"repeat_interleave: repeats are {counts.dtype.name}; give integers")
     if output_size is not None and output_size != (total := int(counts.sum()) * (shape[d] if counts.size == 1 != shape[d] else 1)):
@@ -352,7 +352,7 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
 @function(names=("flip",))
 def flip(x: Tensor, *dims: Any) -> Tensor:
     """The elements in reverse order along dimensions: `x.flip(0, 1)`; a copy. None named: along all."""
-    ndim = len(x.array.shape)
+    ndim = len(x._array.shape)
     # numpy's flip without axes turns all dims around.
     given = None if not dims or dims[0] is None else parse_sizes("flip", dims)
     return ops.flip(x, dims=normal_dims("flip", given, ndim))
@@ -361,15 +361,15 @@ def flip(x: Tensor, *dims: Any) -> Tensor:
 @function
 def fliplr(x: Tensor) -> Tensor:
     """Columns in reverse order."""
-    if len(x.array.shape) < 2:
-        raise ShapeError(f"fliplr: x {tuple(x.array.shape)} has no columns; it takes two dimensions or more")
+    if len(x._array.shape) < 2:
+        raise ShapeError(f"fliplr: x {tuple(x._array.shape)} has no columns; it takes two dimensions or more")
     return flip(x, 1)
 
 
 @function
 def flipud(x: Tensor) -> Tensor:
     """Rows in reverse order."""
-    if not x.array.shape:
+    if not x._array.shape:
         raise ShapeError("flipud: a 0-d tensor has no rows; flip needs at least one dimension")
     return flip(x, 0)
 
@@ -380,13 +380,13 @@ def roll(x: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     by = parse_sizes("roll", (shifts,))
     along = () if dims is None else tuple(dims) if isinstance(dims, tuple | list) else (dims,)
     if not along and len(by) == 1:
-        return forget_base(ops.reshape(ops.roll(reshape_to(x, (x.array.size,)), shifts=by, dims=(0,)), shape=tuple(x.array.shape)))
+        return forget_base(ops.reshape(ops.roll(reshape_to(x, (x._array.size,)), shifts=by, dims=(0,)), shape=tuple(x._array.shape)))
     if len(by) != len(along) or not by:
         raise ShapeError(f"roll: {len(by)} shifts for {len(along)} dims; give one for each, or one shift and no dim")
-    if not x.array.shape:
+    if not x._array.shape:
         raise IndexError(f"roll: dim {along[0]} of a tensor that has no dimensions; leave dims out")
-    dims = tuple([normal_dim("roll", d, len(x.array.shape)) for d in along])
-    if any(n and not step % n for step, n in zip(by, [x.array.shape[d] for d in dims], strict=True)):
+    dims = tuple([normal_dim("roll", d, len(x._array.shape)) for d in along])
+    if any(n and not step % n for step, n in zip(by, [x._array.shape[d] for d in dims], strict=True)):
         x = to_c_order(x)  # PyTorch joins two parts, and loses the order of memory where one of them is empty
     return ops.roll(x, shifts=by, dims=dims)
 
@@ -394,7 +394,7 @@ def roll(x: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 @function
 def rot90(x: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Turned k times by 90 degrees from the first of two dimensions towards the second."""
-    ndim = len(x.array.shape)
+    ndim = len(x._array.shape)
     if isinstance(dims, list | tuple) and len(dims) != 2:
         raise ShapeError(f"rot90: dims {tuple(dims)}: a plane has two; name two dimensions")
     a, b = (normal_dim("rot90", d, ndim) for d in dims)

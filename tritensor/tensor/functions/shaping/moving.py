@@ -26,7 +26,7 @@ class _ToDevice(Function):
 
     @staticmethod
     def forward(x: Tensor, where: device, wait: bool) -> Tensor:  # type: ignore[override]
-        return new_tensor(moved(x.array, where, wait))
+        return new_tensor(moved(x._array, where, wait))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -46,8 +46,8 @@ class _Pinned(Function):
 
     @staticmethod
     def forward(x: Tensor) -> Tensor:  # type: ignore[override]
-        out = pinned.empty(x.array.shape, x.array.dtype)
-        np.copyto(out, x.array)
+        out = pinned.empty(x._array.shape, x._array.dtype)
+        np.copyto(out, x._array)
         return new_tensor(out)
 
     @staticmethod
@@ -64,7 +64,7 @@ class _Pinned(Function):
 
 
 def _cast_if_given(x: Tensor, want: DType | None) -> Tensor:
-    if want is None or x.array.dtype == want.numpy:
+    if want is None or x._array.dtype == want.numpy:
         return x
     return cast(x, want.numpy)
 
@@ -113,7 +113,7 @@ def to(
                     non_blocking = False  # no kernel makes this type, so the host must, from values that are there
                 y = _cast_if_given(y, want if non_blocking else None)
             # A copy by the driver moves whole memory: gaps are closed first.
-            if (non_blocking or where.type == "cuda") and not is_dense(y.array.shape, y.array.strides):
+            if (non_blocking or where.type == "cuda") and not is_dense(y._array.shape, y._array.strides):
                 y = ops.copy(y, memory_format=preserve_format)
         y = _ToDevice.apply(y, where, not non_blocking)
     y = _cast_if_given(y, want)
@@ -157,13 +157,13 @@ def pin_memory(x: Tensor, device: Any = None) -> Tensor:
     """
     if not x.is_cpu:
         raise DeviceError(f"pin_memory: the tensor is on {x.device}; only memory of the host can be pinned; call it on .cpu()")
-    return x if pinned.block_of(x.array) is not None else _Pinned.apply(x)
+    return x if pinned.block_of(x._array) is not None else _Pinned.apply(x)
 
 
 @function(free=False)
 def is_pinned(x: Tensor, device: Any = None) -> bool:
     """Whether x lies in pinned host memory."""
-    return x.is_cpu and pinned.block_of(x.array) is not None
+    return x.is_cpu and pinned.block_of(x._array) is not None
 
 
 @function(free=False, also={"s": "stream"})
@@ -178,4 +178,4 @@ def record_stream(x: Tensor, stream: Any) -> None:
     index = x.device.index or 0
     if stream.device_index != index:
         raise DeviceError(f"record_stream: the tensor is on cuda:{index}, the stream belongs to cuda:{stream.device_index}")
-    runtime().record_stream(x.array.storage, stream.cuda_stream)
+    runtime().record_stream(x._array.storage, stream.cuda_stream)

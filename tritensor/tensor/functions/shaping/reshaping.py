@@ -78,7 +78,7 @@ def view(x: Tensor, *shape: Any) -> Tensor:
     """
     if len(shape) == 1 and isinstance(shape[0], dtypes.DType | np.dtype | type):
         return _view_as_type(x, dtypes.as_dtype(shape[0]))
-    return ops.reshape(x, shape=infer_size("view", parse_sizes("view", shape), x.array.shape))
+    return ops.reshape(x, shape=infer_size("view", parse_sizes("view", shape), x._array.shape))
 
 
 def _view_as_type(x: Tensor, dtype: dtypes.DType) -> Tensor:
@@ -86,7 +86,7 @@ def _view_as_type(x: Tensor, dtype: dtypes.DType) -> Tensor:
     y = x.detach()
     # A view of x's own type is x.detach(), as in PyTorch.
     if dtype is not x.dtype:
-        y.array = _reinterpret_bytes(x.array, dtype.numpy)
+        y._array = _reinterpret_bytes(x._array, dtype.numpy)
     return y
 
 
@@ -99,13 +99,13 @@ def _reinterpret_bytes(a: Any, dtype: np.dtype) -> Any:
     if a.level.kind == TRACE:
         transform.current.read(a)
     value = a.value.detach()
-    value.array = _reinterpret_bytes(a.value.array, dtype)
+    value._array = _reinterpret_bytes(a.value._array, dtype)
     return WrappedArray(a.level, value, a.batched)
 
 
 def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A view of x where its strides allow one, else a copy."""
-    array = x.array
+    array = x._array
     # Asked first, not tried: ops.reshape raises where strides allow no view, and an exception costs more.
     if not is_contiguous(array) and math.prod(shape) == array.size and reshape_strides(array.shape, element_strides(array), shape) is None:
         return forget_base(ops.reshape(ops.copy(x), shape=shape))
@@ -119,13 +119,13 @@ def slice_along(x: Tensor, d: int, start: int, stop: int) -> Tensor:
 
 def forget_base(y: Tensor) -> Tensor:
     """A view of what nobody else has, as the tensor that owns its memory. Writes are counted on: a node may have saved what the view is of."""
-    y.extra = y.path = None
+    y._extra = y._view_path = None
     return y
 
 
 def to_c_order(x: Tensor) -> Tensor:
     """x itself where its elements lie in C order, else a copy that does: for results that are so in PyTorch, whatever they are made of."""
-    return x if is_contiguous(x.array) else ops.copy(x)
+    return x if is_contiguous(x._array) else ops.copy(x)
 
 
 @function(fast=fast_views.reshape)
@@ -136,32 +136,32 @@ def reshape(x: Tensor, *shape: Any) -> Tensor:
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    return reshape_to(x, infer_size("reshape", parse_sizes("reshape", shape), x.array.shape))
+    return reshape_to(x, infer_size("reshape", parse_sizes("reshape", shape), x._array.shape))
 
 
 @function
 def view_as(x: Tensor, other: Tensor) -> Tensor:
     """x.view(other.shape)."""
-    return ops.reshape(x, shape=tuple(other.array.shape))
+    return ops.reshape(x, shape=tuple(other._array.shape))
 
 
 @function
 def reshape_as(x: Tensor, other: Tensor) -> Tensor:
     """x.reshape(other.shape)."""
-    return reshape_to(x, tuple(other.array.shape))
+    return reshape_to(x, tuple(other._array.shape))
 
 
 @function
 def ravel(x: Tensor) -> Tensor:
     """x in one dimension; a copy unless x is contiguous."""
     # A view only of C order: numpy's and PyTorch's ravel copy where reshape might still find a view.
-    return reshape_to(x, (x.array.size,)) if is_contiguous(x.array) else forget_base(ops.reshape(ops.copy(x), shape=(x.array.size,)))
+    return reshape_to(x, (x._array.size,)) if is_contiguous(x._array) else forget_base(ops.reshape(ops.copy(x), shape=(x._array.size,)))
 
 
 @function
 def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions start_dim to end_dim joined into one; copies only where strides need that."""
-    shape = x.array.shape
+    shape = x._array.shape
     first, last = normal_dim("flatten", start_dim, len(shape)), normal_dim("flatten", end_dim, len(shape))
     if not shape:
         return ops.reshape(x, shape=(1,))
@@ -173,7 +173,7 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 @function
 def unflatten(x: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension `dim` split into `sizes`, one of which may be -1."""
-    shape = x.array.shape
+    shape = x._array.shape
     d = sized_dim("unflatten", dim, len(shape))
     parts = infer_size("unflatten", tuple(int(n) for n in sizes), (shape[d],))
     if math.prod(parts) != shape[d]:
@@ -184,7 +184,7 @@ def unflatten(x: Tensor, dim: int, sizes: Any) -> Tensor:
 @function(fast=fast_views.squeeze)
 def squeeze(x: Tensor, dim: Any = None) -> Tensor:
     """Without dimensions of size 1: all of them, or those named (others stay)."""
-    shape = x.array.shape
+    shape = x._array.shape
     if dim is None:
         kept = tuple([n for n in shape if n != 1])
     else:
@@ -197,7 +197,7 @@ def squeeze(x: Tensor, dim: Any = None) -> Tensor:
 @function(fast=fast_views.unsqueeze)
 def unsqueeze(x: Tensor, dim: int) -> Tensor:
     """With a new dimension of size 1 at `dim`."""
-    shape = x.array.shape
+    shape = x._array.shape
     d = normal_dim("unsqueeze", dim, len(shape) + 1)
     return ops.reshape(x, shape=(*shape[:d], 1, *shape[d:]))
 
@@ -206,7 +206,7 @@ def unsqueeze(x: Tensor, dim: int) -> Tensor:
 def expand_dims(x: Tensor, dim: Any = 0) -> Tensor:
     """numpy's name for unsqueeze; several dims as a tuple."""
     dims = dim if isinstance(dim, tuple | list) else (dim,)
-    ndim = len(x.array.shape) + len(dims)
+    ndim = len(x._array.shape) + len(dims)
     # Ascending, so that each insertion leaves the later positions as they were meant.
     places = sorted(normal_dim("expand_dims", d, ndim) for d in dims)
     if len(set(places)) != len(places):
@@ -218,10 +218,10 @@ def expand_dims(x: Tensor, dim: Any = 0) -> Tensor:
 
 # -- order of dimensions
 def _permute(name: str, x: Tensor, dims: Sequence[int]) -> Tensor:
-    ndim = len(x.array.shape)
+    ndim = len(x._array.shape)
     found = tuple([normal_dim(name, d, ndim) for d in dims])
     if len(found) != ndim or len(set(found)) != ndim:
-        raise ShapeError(f"{name}: dims {tuple(dims)} for x {tuple(x.array.shape)}; name each of its {ndim} dimensions once")
+        raise ShapeError(f"{name}: dims {tuple(dims)} for x {tuple(x._array.shape)}; name each of its {ndim} dimensions once")
     return ops.permute(x, dims=found)
 
 
@@ -242,7 +242,7 @@ def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None =
         dims = (dim0, *dims)
     if dim1 is not None:
         dims = (*dims, dim1)
-    ndim = len(x.array.shape)
+    ndim = len(x._array.shape)
     # Two ints are PyTorch's transpose, one sequence is numpy's.
     if len(dims) == 2 and isinstance(dims[0], int):
         a, b = normal_dim("transpose", dims[0], ndim), normal_dim("transpose", dims[1], ndim)
@@ -258,27 +258,27 @@ def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None =
 @function(fast=fast_views.t)
 def t(x: Tensor) -> Tensor:
     """The transpose of a matrix; a view of all of x with fewer dimensions."""
-    ndim = len(x.array.shape)
+    ndim = len(x._array.shape)
     if ndim > 2:
-        raise ShapeError(f"t: x {tuple(x.array.shape)} has more than two dimensions; use transpose(dim0, dim1) or .mT")
+        raise ShapeError(f"t: x {tuple(x._array.shape)} has more than two dimensions; use transpose(dim0, dim1) or .mT")
     return ops.permute(x, dims=(1, 0) if ndim == 2 else tuple(range(ndim)))
 
 
 @function
 def matrix_transpose(x: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
-    ndim = len(x.array.shape)
+    ndim = len(x._array.shape)
     if not ndim:
         return ops.permute(x, dims=())
     # PyTorch lets mT of a number pass, and refuses vectors.
     if ndim < 2:
-        raise ShapeError(f"mT: x {tuple(x.array.shape)} has one dimension; it takes matrices and batches of them")
+        raise ShapeError(f"mT: x {tuple(x._array.shape)} has one dimension; it takes matrices and batches of them")
     return ops.permute(x, dims=(*range(ndim - 2), ndim - 1, ndim - 2))
 
 
 def _reverse_dims(x: Tensor) -> Tensor:
     """All dimensions in reverse order."""
-    return ops.permute(x, dims=tuple(range(len(x.array.shape) - 1, -1, -1)))
+    return ops.permute(x, dims=tuple(range(len(x._array.shape) - 1, -1, -1)))
 
 
 @function
@@ -290,7 +290,7 @@ def adjoint(x: Tensor) -> Tensor:
 def _conjugate_transpose(x: Tensor) -> Tensor:
     """The transpose of a matrix, complex numbers conjugated."""
     if x.ndim == 1:
-        raise ShapeError(f"H: x {tuple(x.array.shape)} is a vector; it takes a matrix")
+        raise ShapeError(f"H: x {tuple(x._array.shape)} is a vector; it takes a matrix")
     return t(x).conj()  # type: ignore[no-any-return]
 
 
@@ -304,7 +304,7 @@ Tensor.mH = property(twin(adjoint, "Tensor.mH"))  # type: ignore[assignment, met
 @function(names=("movedim", "moveaxis"))
 def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions `source` moved to `destination`; the others keep their order."""
-    ndim = len(x.array.shape)
+    ndim = len(x._array.shape)
     starts = [normal_dim("movedim", d, ndim) for d in (source if isinstance(source, tuple | list) else (source,))]
     ends = [normal_dim("movedim", d, ndim) for d in (destination if isinstance(destination, tuple | list) else (destination,))]
     if len(starts) != len(ends) or len(set(starts)) != len(starts) or len(set(ends)) != len(ends):
@@ -323,7 +323,7 @@ def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
 def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Dimensions of size 1 stretched, new ones put in front, without copying; -1 keeps a size. `implicit` changes nothing."""
     want = parse_sizes("expand", size)
-    have = x.array.shape
+    have = x._array.shape
     lead = len(want) - len(have)
     # -1 is the exception: the list is looked through once for it.
     if min(want, default=0) < 0:
@@ -338,7 +338,7 @@ def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor:
 @function
 def expand_as(x: Tensor, other: Tensor) -> Tensor:
     """x.expand(other.shape)."""
-    return ops.expand(x, shape=tuple(other.array.shape))
+    return ops.expand(x, shape=tuple(other._array.shape))
 
 
 @function
@@ -351,7 +351,7 @@ def broadcast_to(x: Tensor, *shape: Any) -> Tensor:
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All tensors expanded to the shape they broadcast to."""
     given = unpack_sequence(tensors)
-    shape = broadcast_shapes(*(tuple(x.array.shape) for x in given))
+    shape = broadcast_shapes(*(tuple(x._array.shape) for x in given))
     return tuple([ops.expand(x, shape=shape) for x in given])
 
 
@@ -365,38 +365,38 @@ def broadcast_shapes(*shapes: Any) -> Size:
 @function
 def unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """All windows of `size` elements along a dimension, `step` apart, in a new last dimension."""
-    if not x.array.shape:  # its one element, once or not at all
+    if not x._array.shape:  # its one element, once or not at all
         normal_dim("unfold", dimension, 0)
         windows = ops.unfold(ops.reshape(x, shape=(1,)), dim=0, size=int(size), step=int(step))
         return ops.index_view(windows, index=(0,))
-    return ops.unfold(x, dim=normal_dim("unfold", dimension, len(x.array.shape)), size=int(size), step=int(step))
+    return ops.unfold(x, dim=normal_dim("unfold", dimension, len(x._array.shape)), size=int(size), step=int(step))
 
 
 @function
 def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of two dimensions as the last one; `offset` above (positive) or below the main one."""
-    ndim = len(x.array.shape)
+    ndim = len(x._array.shape)
     return ops.diagonal(x, offset=int(offset), dim1=normal_dim("diagonal", dim1, ndim), dim2=normal_dim("diagonal", dim2, ndim))
 
 
 @function(out=True)
 def diag(x: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix (a copy; `diagonal` gives a view), or the matrix with a vector on its diagonal."""
-    shape = x.array.shape
+    shape = x._array.shape
     if len(shape) == 1:
         n = shape[0] + abs(diagonal)
         return ops.pad_diagonal(x, shape=(n, n), offset=int(diagonal), dim1=0, dim2=1)
     if len(shape) != 2:
         raise ShapeError(f"diag: x {tuple(shape)} is neither a vector nor a matrix; use diagonal")
-    if type(x.array) is np.ndarray and not x.tracked:  # no graph asks how it came about: one call instead of two
-        return new_tensor(x.array.diagonal(int(diagonal)).copy())
+    if type(x._array) is np.ndarray and not x._tracked:  # no graph asks how it came about: one call instead of two
+        return new_tensor(x._array.diagonal(int(diagonal)).copy())
     return ops.copy(ops.diagonal(x, offset=int(diagonal), dim1=0, dim2=1))
 
 
 @function
 def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Zeros with x's last dimension on the diagonal of dim1 and dim2."""
-    shape = x.array.shape
+    shape = x._array.shape
     ndim = len(shape) + 1
     first, second = normal_dim("diag_embed", dim1, ndim), normal_dim("diag_embed", dim2, ndim)
     if first == second:

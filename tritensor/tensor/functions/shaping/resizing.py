@@ -22,12 +22,12 @@ from tritensor.tensor.public_api.publish import function
 
 
 def _refuse_graph(name: str, x: Tensor) -> None:
-    if x.tracked:
+    if x._tracked:
         raise GradError(f"{name}: the tensor requires grad, and the graph would not see its new memory; use it on x.detach()")
 
 
 def _resize(name: str, x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
-    if type(x.array) is WrappedArray:
+    if type(x._array) is WrappedArray:
         raise TransformError(f"{name}: inside vmap, grad or jvp a tensor has no memory of its own; use reshape, an index or cat")
     copy_for_borrowers(x)
     resize_memory(x, shape, strides)
@@ -51,7 +51,7 @@ def resize_(x: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     if wanted is preserve_format:
         raise ArgumentError("resize_: preserve_format says nothing of a new shape; give contiguous_format or channels_last")
     # PyTorch leaves memory, strides and version as they are.
-    if shape == tuple(x.array.shape) and wanted is contiguous_format:
+    if shape == tuple(x._array.shape) and wanted is contiguous_format:
         return x
     return _resize("resize_", x, shape, strides_in_format(shape, contiguous_strides(shape), wanted))
 
@@ -60,17 +60,17 @@ def resize_(x: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 def resize_as_(x: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """x.resize_(the_template.shape), laid out as the template where memory_format is preserve_format."""
     wanted = as_format("resize_as_", memory_format, contiguous_format)
-    shape = tuple(the_template.array.shape)
+    shape = tuple(the_template._array.shape)
     if wanted is not preserve_format:
         return resize_(x, shape, memory_format=wanted)
     _refuse_graph("resize_as_", x)
-    return _resize("resize_as_", x, shape, strides_in_format(shape, element_strides(the_template.array), preserve_format))
+    return _resize("resize_as_", x, shape, strides_in_format(shape, element_strides(the_template._array), preserve_format))
 
 
 def _reshape_deprecated(name: str, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     warn(f"{name}: the form that is not in place is deprecated, as in PyTorch; use reshape or resize_")
-    if math.prod(shape) != x.array.size:
-        raise ShapeError(f"{name}: size {shape} has {math.prod(shape)} elements, the tensor {tuple(x.shape)} {x.array.size}; use resize_")
+    if math.prod(shape) != x._array.size:
+        raise ShapeError(f"{name}: size {shape} has {math.prod(shape)} elements, the tensor {tuple(x.shape)} {x._array.size}; use resize_")
     return x.reshape(shape)
 
 
@@ -88,7 +88,7 @@ def resize_as(x: Tensor, tensor: Tensor) -> Tensor:
 
 def _has_no_views(x: Tensor) -> bool:
     """Whether x was computed, or is in no graph, and neither is a view nor has any, whose way through the graph would be another's."""
-    return (x.node is not None or not x.tracked) and x.path is None and not find_views(x) and type(x.array) is not WrappedArray
+    return (x._node is not None or not x._tracked) and x._view_path is None and not find_views(x) and type(x._array) is not WrappedArray
 
 
 @function(free=False)
@@ -99,28 +99,28 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
     derivative through them raises NoDerivativeError. Raises GradError for a leaf that requires grad and for a view in the graph or what has views,
     DTypeError for a source of another type, ShapeError for a window outside the memory.
     """
-    recorded = state.enabled and (x.tracked or (source is not None and size is None and source.tracked)) and _has_no_views(x)
+    recorded = state.enabled and (x._tracked or (source is not None and size is None and source._tracked)) and _has_no_views(x)
     # Under no_grad a leaf may take other memory: load_state_dict(assign=True) does so.
     if not recorded and (state.enabled or not x.is_leaf):
         _refuse_graph("set_", x)
     if source is None:
-        changed = empty((0,), x.array.dtype, x.device)
-    elif source.array.dtype != x.array.dtype:
+        changed = empty((0,), x._array.dtype, x.device)
+    elif source._array.dtype != x._array.dtype:
         raise DTypeError(f"set_: x is {x.dtype.name}, source {source.dtype.name}; give a source of x's type")
     elif size is None:
-        changed = source.array
+        changed = source._array
     else:
         shape = shape_of("set_", (size,))
         steps = contiguous_strides(shape) if stride is None else shape_of("set_", (stride,))
-        changed = source.detach().as_strided(shape, steps, storage_offset).array
+        changed = source.detach().as_strided(shape, steps, storage_offset)._array
     hung = refuse_derivative("set_", new_tensor(changed), x, source) if recorded else None
     copy_for_borrowers(x)
     leave_base(x)
-    x.array = changed
+    x._array = changed
     if hung is not None:
-        x.set_node(hung.node)
+        x._set_node(hung._node)
     if source is not None:
-        x.version = version_of(source)
+        x._version_counter = version_of(source)
     version_of(x).bump("set_")
     return x
 
@@ -128,6 +128,6 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
 @function(free=False)
 def is_set_to(x: Tensor, tensor: Tensor) -> bool:
     """Whether both look at the same memory in the same way."""
-    a, b = x.array, tensor.array
+    a, b = x._array, tensor._array
     same = type(a) is type(b) and a.shape == b.shape and a.dtype == b.dtype and element_strides(a) == element_strides(b)
     return bool(same and x.data_ptr() == tensor.data_ptr())

@@ -59,12 +59,12 @@ class _Geometry(NamedTuple):
 def _find_base(x: Tensor) -> Tensor:
     """The tensor that owns the memory of which x is a view; x itself where it is none."""
     # as_strided counts from the memory's start, which is the base's, not the view's.
-    return x if x.path is None else x.path[0]
+    return x if x._view_path is None else x._view_path[0]
 
 
 def _find_offset(x: Tensor) -> int:
     """Elements between the start of the memory and x's first element."""
-    return (find_address(x.array) - find_address(_find_base(x).array)) // x.array.itemsize
+    return (find_address(x._array) - find_address(_find_base(x)._array)) // x._array.itemsize
 
 
 @function(free=False)
@@ -85,37 +85,37 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
     that leaves the memory.
     """
     root = _find_base(x)
-    array = root.array
+    array = root._array
     steps = element_strides(array)
     at = _find_offset(x)
     # PyTorch's default is x's own offset, not 0.
     first = at if storage_offset is None else int(storage_offset)
     window = _Geometry(parse_sizes("as_strided", (size,)), parse_sizes("as_strided", (stride,)), first)
-    own = _Geometry(tuple(x.array.shape), element_strides(x.array), at)
+    own = _Geometry(tuple(x._array.shape), element_strides(x._array), at)
     # The base as a vector in memory order: its view, so that writes reach the base's graph.
     order = sorted(range(len(array.shape)), key=lambda d: -steps[d])
     dense = ops.permute(root, dims=tuple(order)) if order != list(range(len(order))) else root
-    flat = reshape_strides(dense.array.shape, element_strides(dense.array), (array.size,))
+    flat = reshape_strides(dense._array.shape, element_strides(dense._array), (array.size,))
     if flat is None or (array.size > 1 and flat != (1,)):
         return _make_window_on_gaps(root, x, own, window)
     y: Tensor = ops.as_strided(ops.reshape(dense, shape=(array.size,)), shape=window.shape, strides=window.strides, offset=window.offset)
     if root is not x:
         # What forbids writing x forbids writing a window on it.
-        if x.extra is not None and x.extra.origin:
-            ensure_extra(y).origin = x.extra.origin
-        if x.tracked and state.enabled:
-            shared = not has_own_cells(x.array)
+        if x._extra is not None and x._extra.origin:
+            ensure_extra(y).origin = x._extra.origin
+        if x._tracked and state.enabled:
+            shared = not has_own_cells(x._array)
             if not window.within(own, shared):
                 ensure_extra(y).origin = "window"
-            y.set_node(WindowNode(x, own, window, shared))
+            y._set_node(WindowNode(x, own, window, shared))
         else:
-            y.set_node(Severed() if x.tracked else None)
+            y._set_node(Severed() if x._tracked else None)
     return y
 
 
 def _make_window_on_gaps(root: Tensor, x: Tensor, own: _Geometry, window: _Geometry) -> Tensor:
     """A window on memory that has gaps, or elements that share cells: a view with a gradient that cannot be written in the graph."""
-    array = root.array
+    array = root._array
     memory = _Geometry(tuple(array.shape), element_strides(array), 0)
     (begin, end), ranks = memory.ends(), (len(window.shape), len(window.strides))
     # Below a transform, or before the first element, no plain window exists.
@@ -131,12 +131,12 @@ def _make_window_on_gaps(root: Tensor, x: Tensor, own: _Geometry, window: _Geome
             f"last element is {end}; give smaller ones"
         )
     y = new_tensor(memory_window(array, *window))
-    y.version = version_of(root)
+    y._version_counter = version_of(root)
     step = (registry["as_strided"], window._asdict(), ((memory.shape, array.dtype),))
-    y.record_view_of(root, step, state.enabled)
+    y._record_view_of(root, step, state.enabled)
     ensure_extra(y).origin = ensure_extra(y).origin or "gaps"
-    if x.tracked and state.enabled:
-        y.set_node(WindowNode(x, own, window, not has_own_cells(x.array)))
+    if x._tracked and state.enabled:
+        y._set_node(WindowNode(x, own, window, not has_own_cells(x._array)))
     return y
 
 
@@ -157,7 +157,7 @@ def dim_order(x: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     formats = ambiguity_check if isinstance(ambiguity_check, list) else []
     if not isinstance(ambiguity_check, bool | list) or not all(isinstance(f, MemoryFormat) for f in formats):
         raise TypeError(f"dim_order: ambiguity_check is {ambiguity_check!r}; give a bool or a list of memory formats")
-    shape, strides = tuple(x.array.shape), element_strides(x.array)
+    shape, strides = tuple(x._array.shape), element_strides(x._array)
     # A dim of size 1 may have any stride: its position cannot be read off.
     unclear = 1 in shape or any(a == b for a, b in itertools.pairwise(strides))
     if ambiguity_check is not False and unclear and sum(x.is_contiguous(f) for f in formats) != 1:
@@ -165,7 +165,7 @@ def dim_order(x: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
             f"dim_order: the tensor {shape} with strides {strides} has more than one order of dimensions; leave ambiguity_check out, or give "
             "a list of memory formats of which it has one"
         )
-    if is_contiguous(x.array):
+    if is_contiguous(x._array):
         return tuple(range(len(shape)))
     return memory_order(shape, strides)
 
@@ -186,15 +186,15 @@ class WindowNode(Node):
     __slots__ = ("level", "own", "shared", "window")
 
     def __init__(self, x: Tensor, own: _Geometry, window: _Geometry, shared: bool) -> None:
-        super().__init__(_WindowOp, (engine.edge_of(x),), None, None, None, ((x.array.shape, x.array.dtype),))
-        self.level = x.array.level if type(x.array) is WrappedArray else None
+        super().__init__(_WindowOp, (engine.edge_of(x),), None, None, None, ((x._array.shape, x._array.dtype),))
+        self.level = x._array.level if type(x._array) is WrappedArray else None
         self.own = own
         self.window = window
         self.shared = shared  # whether the view reads an element twice
 
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         with unrecorded(self.level):
-            return (self._gradient(new_tensor(g)).array,)
+            return (self._gradient(new_tensor(g))._array,)
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         with enable_grad():
@@ -208,7 +208,7 @@ class WindowNode(Node):
         summed = self._add_to_memory(g, self.window, low, high)
         found = _read_window(summed, self.own, low)
         if self.shared:
-            one = ops.full(shape=self.own.shape, value=1, dtype=g.array.dtype, device=g.device)
+            one = ops.full(shape=self.own.shape, value=1, dtype=g._array.dtype, device=g.device)
             found = ops.div(found, _read_window(self._add_to_memory(one, self.own, low, high), self.own, low))
         return ops.copy(found)
 
@@ -217,7 +217,7 @@ class WindowNode(Node):
         """Memory from low to high with values added at a window."""
         n, count = high - low + 1, math.prod(where.shape)
         places = ops.arange(start=0, end=n, step=1, dtype=np.dtype(np.int64), device=values.device)
-        zeros = ops.full(shape=(n,), value=0, dtype=values.array.dtype, device=values.device)
+        zeros = ops.full(shape=(n,), value=0, dtype=values._array.dtype, device=values.device)
         return ops.scatter_add(zeros, reshape_to(_read_window(places, where, low), (count,)), reshape_to(values, (count,)), dim=0)
 
 

@@ -23,8 +23,8 @@ INT64 = np.dtype(np.int64)
 
 def _find_run_starts(x: Tensor, d: int = 0) -> Tensor:
     """Which elements along d differ from the one before; the first one does. NaN differs from everything."""
-    n = x.array.shape[d]
-    one = (*x.array.shape[:d], min(n, 1), *x.array.shape[d + 1 :])
+    n = x._array.shape[d]
+    one = (*x._array.shape[:d], min(n, 1), *x._array.shape[d + 1 :])
     changes = ops.ne(slice_along(x, d, 1, n), slice_along(x, d, 0, max(n - 1, 0)))
     return ops.cat(ops.full(shape=one, value=True, dtype=np.dtype(np.bool_), device=x.device), changes, dim=d)
 
@@ -35,7 +35,7 @@ def _number_runs(firsts: Tensor, d: int = 0) -> Tensor:
 
 def _count_runs(starts: Tensor, n: int) -> Tensor:
     """How long each run is, of n elements."""
-    m = starts.array.size
+    m = starts._array.size
     ends = ops.cat(slice_along(starts, 0, 1, m), ops.full(shape=(min(m, 1),), value=n, dtype=INT64, device=starts.device), dim=0)
     return ops.sub(ends, starts)
 
@@ -52,21 +52,21 @@ def _pack_results(name: str, x: Tensor, found: Tensor, numbers: Tensor | None = 
 
 def _take_slices_along(x: Tensor, places: Tensor, d: int) -> Tensor:
     """Slices of x along d; as PyTorch lays them, each slice by itself in memory."""
-    order = (d, *[a for a in range(len(x.array.shape)) if a != d])
+    order = (d, *[a for a in range(len(x._array.shape)) if a != d])
     found = _take_slices(ops.permute(x, dims=order), places, 0)
     return forget_base(ops.permute(found, dims=invert_permutation(order)))
 
 
 def _parse_dim(name: str, x: Tensor, dim: int) -> int:
     """dim counted from the front. IndexError where x has none."""
-    if not x.array.shape:
+    if not x._array.shape:
         raise IndexError(f"{name}: dim {dim} of a tensor that has no dimensions; leave dim out")
-    return normal_dim(name, dim, len(x.array.shape))
+    return normal_dim(name, dim, len(x._array.shape))
 
 
 def _slices_as_rows(name: str, x: Tensor, d: int) -> Tensor | None:
     """The slices along d as rows (n, elements); None where there is none. ShapeError where slices have no elements."""
-    shape = tuple(x.array.shape)
+    shape = tuple(x._array.shape)
     n = shape[d]
     if 0 in (*shape[:d], *shape[d + 1 :]):
         raise ShapeError(f"{name}: the slices of x {shape} along dim {d} have no elements, and nothing tells them apart")
@@ -76,13 +76,13 @@ def _slices_as_rows(name: str, x: Tensor, d: int) -> Tensor | None:
 
 def _rank_rows(rows: Tensor) -> Tensor:
     """(n,) the ranks of rows (n, c) in lexicographic order, equal rows of one rank: columns are ranked, then pairs of ranks, until one is left."""
-    n = rows.array.shape[0]
+    n = rows._array.shape[0]
     columns = ops.permute(rows, dims=(1, 0))
     while True:
         values, order = ops.sort(columns, dim=1, descending=False)
-        zeros = ops.full(shape=tuple(order.array.shape), value=0, dtype=INT64, device=rows.device)
+        zeros = ops.full(shape=tuple(order._array.shape), value=0, dtype=INT64, device=rows.device)
         columns = ops.scatter(zeros, order, _number_runs(_find_run_starts(values, 1), 1), dim=1)
-        count = columns.array.shape[0]
+        count = columns._array.shape[0]
         if count == 1:
             return ops.reshape(columns, shape=(n,))
         even = count // 2 * 2
@@ -106,17 +106,17 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     if dim is not None:
         d = _parse_dim("unique", x, dim)
         rows = _slices_as_rows("unique", x, d)
-        keys, shape = (x if rows is None else _rank_rows(rows)), (x.array.shape[d],)
+        keys, shape = (x if rows is None else _rank_rows(rows)), (x._array.shape[d],)
         keys = ops.reshape(keys, shape=shape) if rows is not None else ops.full(shape=(0,), value=0, dtype=INT64, device=x.device)
     else:
-        d, keys, shape = None, reshape_to(x, (x.array.size,)), tuple(x.array.shape)
-    n = keys.array.size
+        d, keys, shape = None, reshape_to(x, (x._array.size,)), tuple(x._array.shape)
+    n = keys._array.size
     # Without the inverse no permutation is needed: sorting values alone is faster.
     if d is None and not return_inverse:
         values = ops.sort_values(keys, dim=0)
         # numpy finds the starts in one pass; the device path makes index tensors.
-        if not return_counts and isinstance(values.array, np.ndarray):
-            return _pack_results("unique", given, new_tensor(values.array[_find_run_starts_on_host(values.array)]))
+        if not return_counts and isinstance(values._array, np.ndarray):
+            return _pack_results("unique", given, new_tensor(values._array[_find_run_starts_on_host(values._array)]))
         starts = flat_nonzero(_find_run_starts(values))
         return _pack_results("unique", given, _take_slices(values, starts, 0), None, _count_runs(starts, n) if return_counts else None)
     values, order = ops.sort(keys, dim=0, descending=False)
@@ -146,23 +146,23 @@ def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: b
     A derivative by x raises NoDerivativeError.
     """
     given, x = x, x.detach()
-    if dim is None and not return_inverse and not return_counts and isinstance(x.array, np.ndarray):
-        flat = x.array.reshape(-1)
+    if dim is None and not return_inverse and not return_counts and isinstance(x._array, np.ndarray):
+        flat = x._array.reshape(-1)
         return _pack_results("unique_consecutive", given, new_tensor(flat[_find_run_starts_on_host(flat)]))
     if dim is not None:
         d = _parse_dim("unique_consecutive", x, dim)
         rows, along = _slices_as_rows("unique_consecutive", x, d), x
-        shape: tuple[int, ...] = (x.array.shape[d],)
+        shape: tuple[int, ...] = (x._array.shape[d],)
         if rows is None:
             firsts = ops.full(shape=(0,), value=False, dtype=np.dtype(np.bool_), device=x.device)
         else:
             firsts = ops.any(_find_run_starts(rows), dim=(1,), keepdim=False)
     else:
-        d, shape, along = 0, tuple(x.array.shape), reshape_to(x, (x.array.size,))
+        d, shape, along = 0, tuple(x._array.shape), reshape_to(x, (x._array.size,))
         firsts = _find_run_starts(along)
     starts = flat_nonzero(firsts)
     numbers = forget_base(ops.reshape(_number_runs(firsts), shape=shape)) if return_inverse else None
-    counts = _count_runs(starts, firsts.array.size) if return_counts else None
+    counts = _count_runs(starts, firsts._array.size) if return_counts else None
     return _pack_results("unique_consecutive", given, _take_slices_along(along, starts, d), numbers, counts)
 
 
@@ -178,14 +178,14 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
             raise TypeError(f"isin: {name} is a {type(t).__name__}; give a tensor or a number")
     if not given:
         raise TypeError("isin: elements and test_elements are numbers; give a tensor for at least one of them")
-    common = dtypes.result_type([t.array if isinstance(t, Tensor) else t for t in (elements, test_elements)], "isin")
+    common = dtypes.result_type([t._array if isinstance(t, Tensor) else t for t in (elements, test_elements)], "isin")
     for name, t in (("elements", elements), ("test_elements", test_elements)):
-        if isinstance(t, Tensor) and dtypes.of(t.array.dtype).kind in ("bool", "complex"):
+        if isinstance(t, Tensor) and dtypes.of(t._array.dtype).kind in ("bool", "complex"):
             raise DTypeError(f"isin: {name} is {t.dtype.name}; it takes integers and floating types; cast it with .to(...)")
     sought, among = (_to_common_type(t, common, given[0]) for t in (elements, test_elements))
-    n = among.array.size
+    n = among._array.size
     if n == 0:
-        return ops.full(shape=tuple(sought.array.shape), value=bool(invert), dtype=np.dtype(np.bool_), device=sought.device)
+        return ops.full(shape=tuple(sought._array.shape), value=bool(invert), dtype=np.dtype(np.bool_), device=sought.device)
     # Sorted once, then one binary search for each element.
     row = ops.sort_values(reshape_to(among, (n,)), dim=0)
     upwards = ops.where(ops.ne(row, row), math.inf, row) if row.is_floating_point() else row  # NaN comes last, and no search passes it

@@ -37,7 +37,7 @@ def fill_masked(name: str, x: Tensor, mask: Tensor | None, instead: float) -> Te
     if mask is None:
         return x
     # An integer mask would be a mistake of 0 and 1 for indices.
-    if mask.array.dtype != np.bool_:
+    if mask._array.dtype != np.bool_:
         raise DTypeError(f"{name}: mask is {mask.dtype.name}; give a bool mask, such as mask != 0")
     return ops.where(mask, x, instead)
 
@@ -46,7 +46,7 @@ def _worst_number(x: Tensor, sign: int) -> float:
     """The number that loses against all: the lowest (sign -1) or the highest of x's type."""
     if x.is_floating_point():
         return sign * float("inf")
-    return int(np.iinfo(x.array.dtype).min if sign < 0 else np.iinfo(x.array.dtype).max)
+    return int(np.iinfo(x._array.dtype).min if sign < 0 else np.iinfo(x._array.dtype).max)
 
 
 def _count_unmasked(x: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool, kind: np.dtype) -> Tensor:
@@ -113,7 +113,7 @@ def _find_index(name: str, sign: int, x: Tensor, dim: int | None, keepdim: bool,
     x = cast_if_given(x, dtype)
     place = None if dim is None else normal_dim(f"masked.{name}", dim, x.ndim)
     found = getattr(ops, name)(fill_masked(f"masked.{name}", x, mask, _worst_number(x, sign)), dim=place, keepdim=keepdim)
-    return ops.cast(found, dtype=x.array.dtype)
+    return ops.cast(found, dtype=x._array.dtype)
 
 
 @function(namespace="masked")
@@ -135,7 +135,7 @@ def mean(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = Non
     if not x.is_floating_point() and not x.is_complex():
         raise ArgumentError(f"masked.mean: x is {x.dtype.name}; give a floating dtype")
     total = ops.sum(fill_masked("masked.mean", x, mask, 0), dim=dims, keepdim=keepdim)
-    return ops.div(total, _count_unmasked(x, mask, dims, keepdim, x.array.dtype))
+    return ops.div(total, _count_unmasked(x, mask, dims, keepdim, x._array.dtype))
 
 
 @function(namespace="masked")
@@ -158,7 +158,7 @@ def _variance(
     less = (1 if unbiased is None or unbiased else 0) if correction is None else correction
     x, dims = cast_operand(x, dtype, floating=True), parse_dims(name, x, dim)
     # The variance of complex numbers is real.
-    kind = np.dtype(f"f{x.array.dtype.itemsize // 2}") if x.is_complex() else x.array.dtype
+    kind = np.dtype(f"f{x._array.dtype.itemsize // 2}") if x.is_complex() else x._array.dtype
     count = _count_unmasked(x, mask, dims, True, kind)
     # Two passes: the difference of sums of squares would cancel.
     centred = ops.sub(x, ops.div(ops.sum(fill_masked(name, x, mask, 0), dim=dims, keepdim=True), count))

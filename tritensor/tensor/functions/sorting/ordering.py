@@ -40,14 +40,14 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = F
     >>> values, indices
     (tensor([3, 2, 1]), tensor([0, 2, 1]))
     """
-    d = normal_dim("sort", dim, len(x.array.shape))
+    d = normal_dim("sort", dim, len(x._array.shape))
     return return_type("sort", ValuesIndices)(*ops.sort(x, dim=d, descending=bool(descending)))
 
 
 @function(out=True)
 def argsort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """The indices (int64) that sort x along dim; equal elements keep their order, whatever `stable` says."""
-    return ops.argsort(x, dim=normal_dim("argsort", dim, len(x.array.shape)), descending=bool(descending))
+    return ops.argsort(x, dim=normal_dim("argsort", dim, len(x._array.shape)), descending=bool(descending))
 
 
 @function(out=True)
@@ -69,24 +69,24 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     k = one_integer(k)
     if isinstance(k, bool) or not isinstance(k, int):
         raise TypeError(f"topk: k {k!r} is not an integer")
-    d = normal_dim("topk", dim, len(x.array.shape))
+    d = normal_dim("topk", dim, len(x._array.shape))
     # PyTorch's topk of a 0-d tensor gives its one element for k 0, too.
-    k = 1 if k == 0 and not x.array.shape else int(k)
+    k = 1 if k == 0 and not x._array.shape else int(k)
     return return_type("topk", ValuesIndices)(*ops.topk(x, k=k, dim=d, largest=bool(largest)))
 
 
 def require_elements(name: str, x: Tensor, d: int) -> None:
     """Raise IndexError where there is nothing along a dim."""
-    if x.array.shape and x.array.shape[d] == 0:
-        raise EmptyError(f"{name}: x {tuple(x.array.shape)} has no element along dim {d}; give it at least one")
+    if x._array.shape and x._array.shape[d] == 0:
+        raise EmptyError(f"{name}: x {tuple(x._array.shape)} has no element along dim {d}; give it at least one")
 
 
 def pick_along(name: str, x: Tensor, index: Tensor, d: int, keepdim: bool) -> ValuesIndices:
     """(values, indices) at one index along d for every row, d kept or not."""
     kind, values = return_type(name, ValuesIndices), ops.gather(x, index, dim=d)
-    if keepdim or not x.array.shape:
+    if keepdim or not x._array.shape:
         return kind(values, index)
-    shape = (*x.array.shape[:d], *x.array.shape[d + 1 :])
+    shape = (*x._array.shape[:d], *x._array.shape[d + 1 :])
     return kind(forget_base(ops.reshape(values, shape=shape)), forget_base(ops.reshape(index, shape=shape)))
 
 
@@ -96,33 +96,33 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesI
     k = one_integer(k)
     if isinstance(k, bool) or not isinstance(k, int):
         raise TypeError(f"kthvalue: k {k!r} is not an integer")
-    d = normal_dim("kthvalue", dim, len(x.array.shape))
+    d = normal_dim("kthvalue", dim, len(x._array.shape))
     require_elements("kthvalue", x, d)
-    n = x.array.shape[d] if x.array.shape else 1
+    n = x._array.shape[d] if x._array.shape else 1
     if not 1 <= k <= n:
-        raise ArgumentError(f"kthvalue: k {k} of {n} elements along dim {d} of x {tuple(x.array.shape)}; give k from 1 to {n}")
+        raise ArgumentError(f"kthvalue: k {k} of {n} elements along dim {d} of x {tuple(x._array.shape)}; give k from 1 to {n}")
     return pick_along("kthvalue", x, ops.rank_place(x.detach(), dim=d, rank=int(k) - 1), d, keepdim)
 
 
 def _find_median(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> Any:
     """median and nanmedian: over one dim (value, index), over all elements the value."""
     if dim is not None:
-        d = normal_dim(name, dim, len(x.array.shape))
+        d = normal_dim(name, dim, len(x._array.shape))
         require_elements(name, x, d)
         return pick_along(name, x, ops.rank_place(x.detach(), dim=d, rank=rank), d, keepdim)
-    flat = reshape_to(x, (x.array.size,))
-    if not x.array.size:
+    flat = reshape_to(x, (x._array.size,))
+    if not x._array.size:
         return _median_of_empty(flat)
     plain = flat.detach()
     y = forget_base(ops.reshape(ops.gather(plain, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
     if not is_followed(x):
         return y
-    if type(x.array) is WrappedArray or x.is_meta:  # equal elements would have a count for each example: the first has the derivative
+    if type(x._array) is WrappedArray or x.is_meta:  # equal elements would have a count for each example: the first has the derivative
         return forget_base(ops.reshape(ops.gather(flat, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
     # The gradient is shared among all that equal the median, NaN counting as equal to NaN.
     equal = ops.logical_or(ops.eq(plain, y), ops.logical_and(ops.ne(plain, plain), ops.ne(y, y)))
     where = ops.nonzero_static(equal, size=int(ops.sum(equal, dim=(0,), keepdim=False).item()), fill_value=0)
-    same = ops.index_get(flat, ops.reshape(where, shape=(where.array.size,)), dims=(0,), front=False)
+    same = ops.index_get(flat, ops.reshape(where, shape=(where._array.size,)), dims=(0,), front=False)
     return ops.amax(same, dim=(0,), keepdim=False)  # whose gradient is shared among equals
 
 
@@ -130,7 +130,7 @@ def _median_of_empty(x: Tensor) -> Tensor:
     """NaN, in the graph; of other types what PyTorch makes of NaN: True, and of integers the smallest or, below 32 bits, 0."""
     if x.is_floating_point():
         return ops.mul(ops.sum(x, dim=(0,), keepdim=False), float("nan"))
-    dtype = x.array.dtype
+    dtype = x._array.dtype
     nothing = True if dtype == np.bool_ else np.iinfo(dtype).min if dtype.itemsize >= 4 else 0
     return ops.full(shape=(), value=nothing, dtype=dtype, device=x.device)
 
@@ -156,11 +156,11 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
 
     A NaN equals nothing, itself neither.
     """
-    d = normal_dim("mode", dim, len(x.array.shape))
+    d = normal_dim("mode", dim, len(x._array.shape))
     require_elements("mode", x, d)
-    if not x.array.shape:
+    if not x._array.shape:
         return pick_along("mode", x, ops.rank_place(x.detach(), dim=0, rank=0), 0, keepdim)
-    order = tuple(a for a in range(len(x.array.shape)) if a != d)
+    order = tuple(a for a in range(len(x._array.shape)) if a != d)
     # Runs are counted along the last dim.
     rows = ops.permute(x.detach(), dims=(*order, d))
     values, places = ops.sort(rows, dim=len(order), descending=False)

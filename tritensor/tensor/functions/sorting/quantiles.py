@@ -19,29 +19,31 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 def _parse_levels(name: str, x: Tensor, q: Any) -> tuple[Tensor, bool]:
     """q as a vector of x's type, and whether one number was given."""
-    if x.array.dtype not in (np.float32, np.float64):
+    if x._array.dtype not in (np.float32, np.float64):
         raise DTypeError(f"{name}: x is {x.dtype.name}; {name} takes float32 and float64; cast it with .to(float32)")
-    if not x.array.size:
-        raise EmptyError(f"{name}: x {tuple(x.array.shape)} has no element; give it at least one")
+    if not x._array.size:
+        raise EmptyError(f"{name}: x {tuple(x._array.shape)} has no element; give it at least one")
     if not isinstance(q, Tensor):
         if isinstance(q, bool) or not isinstance(q, int | float | np.number):
             raise TypeError(f"{name}: q is a {type(q).__name__}; give a number or a tensor")
         if not 0 <= q <= 1:
             raise ArgumentError(f"{name}: q {q} is outside [0, 1]; give 0.5 for the middle")
-        return ops.full(shape=(1,), value=float(q), dtype=x.array.dtype, device=x.device), True
-    if len(q.array.shape) > 1:
-        raise ArgumentError(f"{name}: q {tuple(q.array.shape)} has {len(q.array.shape)} dimensions; give a number or a vector")
-    if q.array.dtype != x.array.dtype:
+        return ops.full(shape=(1,), value=float(q), dtype=x._array.dtype, device=x.device), True
+    if len(q._array.shape) > 1:
+        raise ArgumentError(f"{name}: q {tuple(q._array.shape)} has {len(q._array.shape)} dimensions; give a number or a vector")
+    if q._array.dtype != x._array.dtype:
         raise DTypeError(f"{name}: q is {q.dtype.name}, x is {x.dtype.name}; cast q so that both are the same")
-    inside = np.logical_and(q.array >= 0, q.array <= 1).all() if isinstance(q.array, np.ndarray) else True  # as PyTorch, no wait for a GPU
+    inside = (
+        np.logical_and(q._array >= 0, q._array <= 1).all() if isinstance(q._array, np.ndarray) else True
+    )  # as PyTorch, no wait for a GPU
     if not inside:
         raise ArgumentError(f"{name}: some of q lie outside [0, 1]; give 0.5 for the middle")
-    return reshape_to(q, (q.array.size,)), not q.array.shape
+    return reshape_to(q, (q._array.size,)), not q._array.shape
 
 
 def _interpolate(rows: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
     """The elements of sorted rows (..., n) at fractional ranks (..., k)."""
-    last = len(rows.array.shape) - 1
+    last = len(rows._array.shape) - 1
     if interpolation in ("lower", "higher", "nearest"):
         ranks = getattr(ops, {"lower": "floor", "higher": "ceil"}.get(interpolation, "round"))(ranks)
     low = ops.cast(ranks.detach(), dtype=np.dtype(np.int64))
@@ -53,7 +55,7 @@ def _interpolate(rows: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
     if interpolation == "midpoint":
         return ops.sub(above, ops.mul(step, 0.5))
     # lerp from the nearer end, so that whole ranks give the elements exactly.
-    weight = ops.sub(ranks, ops.cast(low, dtype=rows.array.dtype))
+    weight = ops.sub(ranks, ops.cast(low, dtype=rows._array.dtype))
     return ops.where(ops.lt(weight, 0.5), ops.add(below, ops.mul(step, weight)), ops.sub(above, ops.mul(step, ops.sub(1.0, weight))))
 
 
@@ -61,33 +63,33 @@ def _find_quantile(name: str, x: Tensor, q: Any, dim: int | None, keepdim: bool,
     levels, single = _parse_levels(name, x, q)
     if interpolation not in INTERPOLATIONS:
         raise ArgumentError(f"{name}: interpolation is {interpolation!r}; it is one of {', '.join(INTERPOLATIONS)}")
-    ndim = len(x.array.shape)
+    ndim = len(x._array.shape)
     # A 0-d tensor has only dim 0 and -1: any other is refused.
     if dim is None or not ndim:
         normal_dim(name, dim or 0, ndim)
-        kept, rows = (1,) * ndim, reshape_to(x, (x.array.size,))
+        kept, rows = (1,) * ndim, reshape_to(x, (x._array.size,))
         rest: tuple[int, ...] = ()
     else:
         d = normal_dim(name, dim, ndim)
-        kept = (*x.array.shape[:d], 1, *x.array.shape[d + 1 :])
-        rest = (*x.array.shape[:d], *x.array.shape[d + 1 :])
+        kept = (*x._array.shape[:d], 1, *x._array.shape[d + 1 :])
+        rest = (*x._array.shape[:d], *x._array.shape[d + 1 :])
         rows = ops.permute(x, dims=(*[a for a in range(ndim) if a != d], d))
-    last = len(rows.array.shape) - 1
-    n = rows.array.shape[last]
+    last = len(rows._array.shape) - 1
+    n = rows._array.shape[last]
     nan = ops.ne(rows.detach(), rows.detach())
     rows = sort_along(rows, last)
     if skips:
-        valid = ops.cast(ops.sum(ops.logical_not(nan), dim=(last,), keepdim=True), dtype=x.array.dtype)
+        valid = ops.cast(ops.sum(ops.logical_not(nan), dim=(last,), keepdim=True), dtype=x._array.dtype)
         ranks = ops.mul(levels, ops.sub(valid, 1.0))
         ranks = ops.where(ops.lt(ranks, 0.0), 0.0, ranks)
     else:
         ranks = ops.where(ops.any(nan, dim=(last,), keepdim=True), float(n - 1), ops.mul(levels, float(n - 1)))
-    found = _interpolate(rows, ops.expand(ranks, shape=(*rest, levels.array.size)), interpolation)  # (*rest, k)
+    found = _interpolate(rows, ops.expand(ranks, shape=(*rest, levels._array.size)), interpolation)  # (*rest, k)
     shape = kept if keepdim else rest
     if single:
         return forget_base(ops.reshape(found, shape=shape))
     front = ops.permute(found, dims=(last, *range(last)))
-    return forget_base(ops.reshape(front, shape=(levels.array.size, *shape)))
+    return forget_base(ops.reshape(front, shape=(levels._array.size, *shape)))
 
 
 @function(out=True)

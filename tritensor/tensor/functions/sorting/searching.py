@@ -26,7 +26,7 @@ def _promote_search(name: str, rows: Tensor, values: Any) -> tuple[Tensor, Tenso
     """Sorted rows and what is sought in the type in which they meet; a number as a tensor without dimensions."""
     if not isinstance(values, Tensor | bool | int | float | complex | np.generic):
         raise TypeError(f"{name}: input is {'None' if values is None else f'a {type(values).__name__}'}; give a tensor or a number")
-    common = dtypes.result_type([rows.array, values.array if isinstance(values, Tensor) else values], name)
+    common = dtypes.result_type([rows._array, values._array if isinstance(values, Tensor) else values], name)
     if not isinstance(values, Tensor):
         values = ops.full(shape=(), value=values, dtype=common, device=rows.device)
     return to_dtype(rows.detach(), common), to_dtype(values.detach(), common)
@@ -49,7 +49,7 @@ def searchsorted(
     if side == "left" and right:
         raise ArgumentError("searchsorted: side='left' and right=True contradict each other; give one of them")
     rows, values = _promote_search("searchsorted", sorted_sequence, input)
-    shape, sought = tuple(rows.array.shape), tuple(values.array.shape)
+    shape, sought = tuple(rows._array.shape), tuple(values._array.shape)
     if not shape or (not sought and len(shape) != 1):
         raise ShapeError(f"searchsorted: sorted_sequence {shape} for input {sought}; a single number is sought in a vector")
     if len(shape) > 1 and shape[:-1] != sought[:-1]:
@@ -63,21 +63,21 @@ def searchsorted(
 
 
 def _check_sorter(shape: tuple[int, ...], sorter: Tensor) -> None:
-    if tuple(sorter.array.shape) != shape:
-        raise ShapeError(f"searchsorted: sorter {tuple(sorter.array.shape)} for sorted_sequence {shape}; both have the same shape")
-    if sorter.array.dtype != INT64:
+    if tuple(sorter._array.shape) != shape:
+        raise ShapeError(f"searchsorted: sorter {tuple(sorter._array.shape)} for sorted_sequence {shape}; both have the same shape")
+    if sorter._array.dtype != INT64:
         raise DTypeError(f"searchsorted: sorter is {sorter.dtype.name}; it takes int64, such as argsort gives")
     # On a GPU the look would wait.
-    on_host = isinstance(sorter.array, np.ndarray) and sorter.array.size
-    if on_host and not 0 <= int(sorter.array.min()) <= int(sorter.array.max()) < shape[-1]:
+    on_host = isinstance(sorter._array, np.ndarray) and sorter._array.size
+    if on_host and not 0 <= int(sorter._array.min()) <= int(sorter._array.max()) < shape[-1]:
         raise ArgumentError(f"searchsorted: sorter points outside 0 to {shape[-1] - 1}")
 
 
 @function(method=False, out=True)
 def bucketize(input: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The number of the bucket between ascending boundaries (a vector) that each element falls into; with `right` a boundary belongs to the upper one."""
-    if len(boundaries.array.shape) != 1:
-        raise ShapeError(f"bucketize: boundaries {tuple(boundaries.array.shape)} are not a vector; give one dimension")
+    if len(boundaries._array.shape) != 1:
+        raise ShapeError(f"bucketize: boundaries {tuple(boundaries._array.shape)} are not a vector; give one dimension")
     rows, values = _promote_search("bucketize", boundaries, input)
     return ops.searchsorted(rows, values, right=bool(right), out_int32=bool(out_int32))
 
@@ -89,7 +89,7 @@ def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
     x = x.detach()
     if not as_tuple:
         return nonzero_rows(x)
-    return nonzero_columns(x if x.array.shape else ops.reshape(x, shape=(1,)))
+    return nonzero_columns(x if x._array.shape else ops.reshape(x, shape=(1,)))
 
 
 @function
@@ -111,7 +111,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     Raises:
         TypeError: indices or shape are not integers. ValueError: a negative size.
     """
-    if dtypes.of(indices.array.dtype).kind not in ("int", "uint"):
+    if dtypes.of(indices._array.dtype).kind not in ("int", "uint"):
         raise DTypeError(f"unravel_index: indices is {indices.dtype.name}; it takes integer types; cast it with .to(int64)")
     if isinstance(shape, Tensor):
         shape = shape.tolist()
@@ -124,8 +124,8 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     if not sizes:
         return ()
     behind = [math.prod(int(m) for m in sizes[k + 1 :]) for k in range(len(sizes))]
-    flat = ops.reshape(to_dtype(indices, INT64), shape=(*indices.array.shape, 1))
+    flat = ops.reshape(to_dtype(indices, INT64), shape=(*indices._array.shape, 1))
     steps, ends = (new_tensor(from_host(np.array(a, np.int64), indices.device)) for a in (behind, sizes))
     found = ops.remainder(ops.floor_divide(flat, steps), ends)  # (..., dims)
-    lead = (slice(None),) * len(indices.array.shape)
+    lead = (slice(None),) * len(indices._array.shape)
     return tuple([ops.index_view(found, index=(*lead, k)) for k in range(len(sizes))])

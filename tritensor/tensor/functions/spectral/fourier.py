@@ -45,7 +45,7 @@ def _to_transform_type(name: str, x: Tensor, complex_wanted: bool) -> Tensor:
     elif kind.itemsize < 4:
         raise DTypeError(f"{name}: input is {kind.name}, which has no transform on the CPU; cast it with .to(float32)")
     if complex_wanted and not x.is_complex():
-        x = ops.cast(x, dtype=np.dtype(np.complex128 if x.array.dtype == np.float64 else np.complex64))
+        x = ops.cast(x, dtype=np.dtype(np.complex128 if x._array.dtype == np.float64 else np.complex64))
     return x
 
 

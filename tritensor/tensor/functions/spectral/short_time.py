@@ -45,7 +45,7 @@ def _pad_window(window: Tensor | None, width: int, n_fft: int, like: Tensor) -> 
     if window is None:
         if width == n_fft:
             return None
-        window = ops.full(shape=(width,), value=1, dtype=like.array.dtype, device=like.device)
+        window = ops.full(shape=(width,), value=1, dtype=like._array.dtype, device=like.device)
     if width == n_fft:
         return window
     left = (n_fft - width) // 2
@@ -159,7 +159,7 @@ def istft(
     reach = n_fft + hop * (count - 1)
     weights = _pad_window(window, width, n_fft, parts.real)
     if weights is None:
-        weights = ops.full(shape=(n_fft,), value=1, dtype=parts.real.array.dtype, device=parts.device)
+        weights = ops.full(shape=(n_fft,), value=1, dtype=parts.real._array.dtype, device=parts.device)
     signal = _add_overlapping(ops.mul(parts, weights), hop, reach)
     # The squared windows that met in each sample (Griffin and Lim): dividing by them inverts the analysis.
     envelope = _add_overlapping(ops.copy(ops.expand(ops.mul(weights, weights), shape=(1, count, n_fft))), hop, reach)

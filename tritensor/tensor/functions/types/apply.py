@@ -26,22 +26,22 @@ def _apply_elementwise(name: str, f: Callable[..., Any], x: Tensor, *others: Ten
     if not callable(f):
         raise TypeError(f"{name}: callable is {f!r}; give a function of {1 + len(others)} numbers")
     for t in (x, *others):
-        if isinstance(t.array, CudaArray):
+        if isinstance(t._array, CudaArray):
             raise DeviceError(f"{name}: the tensor is on {t.device}; Python functions are called with numbers of the CPU, use .cpu() first")
-        if t.tracked:
+        if t._tracked:
             raise GradError(f"{name}: the tensor requires grad, and a Python function has no gradient; call it on x.detach()")
-        if t.array.dtype != x.array.dtype:
+        if t._array.dtype != x._array.dtype:
             raise DTypeError(f"{name}: the tensor is {x.dtype.name}, other {t.dtype.name}; cast it with .to({x.dtype.name})")
     if x.is_meta:  # no number to call it with
         return x
     # Python numbers, as torch passes them, not numpy scalars.
-    lists = [ops.expand(t, shape=tuple(x.array.shape)).reshape(-1).tolist() for t in (x, *others)]
+    lists = [ops.expand(t, shape=tuple(x._array.shape)).reshape(-1).tolist() for t in (x, *others)]
     values = [v.item() if isinstance(v, np.generic) else v for v in (f(*numbers) for numbers in zip(*lists, strict=True))]
     wrong = [v for v in values if not isinstance(v, bool | int | float | complex)]
     if wrong:
         raise TypeError(f"{name}: callable returned {wrong[0]!r}, of type {type(wrong[0]).__name__}; make it return a number")
-    kind = x.array.dtype
-    found = np.array([dtypes.as_element(kind, v, name) for v in values]).astype(kind).reshape(x.array.shape)
+    kind = x._array.dtype
+    found = np.array([dtypes.as_element(kind, v, name) for v in values]).astype(kind).reshape(x._array.shape)
     return overwrite(x, new_tensor(found), name)
 
 
@@ -68,8 +68,8 @@ def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) 
     if not isinstance(data, Tensor):
         raise TypeError(f"_make_subclass: data is a {type(data).__name__}; give a tensor")
     require_no_dispatch(cls)
-    made = new_instance(cls, data.detach().array if type(data) is Tensor else Tensor.detach(data.as_subclass(Tensor)).array)
-    made.version = version_of(data)
+    made = new_instance(cls, data.detach()._array if type(data) is Tensor else Tensor.detach(data.as_subclass(Tensor))._array)
+    made._version_counter = version_of(data)
     return made.requires_grad_() if require_grad else made
 
 
@@ -90,12 +90,12 @@ def as_subclass(x: Tensor, cls: type) -> Any:
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"as_subclass: cls is {getattr(cls, '__name__', repr(cls))}; give a subclass of Tensor")
     require_no_dispatch(cls)
-    made = new_instance(cls, x.array)
-    if not x.tracked:
-        made.version = version_of(x)
+    made = new_instance(cls, x._array)
+    if not x._tracked:
+        made._version_counter = version_of(x)
         return made
-    op, attrs = registry["expand"], {"shape": tuple(x.array.shape)}  # to the shape that it has
+    op, attrs = registry["expand"], {"shape": tuple(x._array.shape)}  # to the shape that it has
     if state.enabled:
-        record_node(op, (x,), attrs, (made,), (x.array,))
+        record_node(op, (x,), attrs, (made,), (x._array,))
     share(made, x, op, attrs)
     return made

@@ -50,7 +50,7 @@ class _TensorType(builtins.type):
         if len(data) == 1 and isinstance(data[0], Tensor):
             if not isinstance(data[0], cls):
                 raise DTypeError(f"{cls.__name__}: the tensor is {data[0].dtype.name} on {data[0].device}; use .type({cls.__name__})")
-            return new_tensor(data[0].array)
+            return new_tensor(data[0]._array)
         if len(data) == 1 and not isinstance(data[0], int | np.integer | Size):
             if isinstance(data[0], bool | float | complex | str) or data[0] is None:
                 raise TypeError(f"{cls.__name__}: {data[0]!r} is no sequence; give a list of values, or sizes")

@@ -48,12 +48,12 @@ for _name, _why in _NEVER.items():
 
 def _is_cpu(self: Tensor) -> bool:
     """Whether the tensor is on the CPU."""
-    return device_of(self.array).type == "cpu"
+    return device_of(self._array).type == "cpu"
 
 
 def _is_meta(self: Tensor) -> bool:
     """Whether there are no values: the tensor is on device meta, and has a shape, strides and a type alone."""
-    array = self.array
+    array = self._array
     return type(array) is MetaArray or (type(array) is WrappedArray and array.device.type == "meta")
 
 
@@ -90,7 +90,7 @@ Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[assig
 @function
 def is_distributed(x: Tensor) -> bool:
     """False: a tensor is in one process."""
-    return x.array is None  # never; what is no tensor has none to ask
+    return x._array is None  # never; what is no tensor has none to ask
 
 
 @function(free=False)
@@ -108,7 +108,7 @@ def sparse_dim(x: Tensor) -> int:
 @function(free=False)
 def dense_dim(x: Tensor) -> int:
     """The number of dimensions: all are dense."""
-    return len(x.array.shape)
+    return len(x._array.shape)
 
 
 @function(free=False)
@@ -121,7 +121,7 @@ def to_dense(x: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -
 def is_shared(x: Tensor) -> bool:
     """Whether another process could see this memory: True on a GPU, as in PyTorch; on the CPU after share_memory_(), or where it came from
     another process."""
-    return isinstance(x.array, CudaArray) or (type(x.array) is np.ndarray and in_shared_memory(x.array))
+    return isinstance(x._array, CudaArray) or (type(x._array) is np.ndarray and in_shared_memory(x._array))
 
 
 @function(free=False)
@@ -135,7 +135,7 @@ def share_memory_(x: Tensor) -> Tensor:
     # GPU memory is shared with other processes by the driver's handles, not by this.
     if x.is_meta:
         raise no_values("share_memory_", "another process would see values")
-    if not isinstance(x.array, CudaArray):
+    if not isinstance(x._array, CudaArray):
         move_to_shared_memory(x)
         provider("multiprocessing")  # from now on Python's queues send tensors without a copy
     return x

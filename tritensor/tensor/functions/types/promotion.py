@@ -15,7 +15,7 @@ from tritensor.tensor.public_api.publish import function
 
 def _to_operand(label: str, x: Any) -> Any:
     if isinstance(x, Tensor):
-        return x.array
+        return x._array
     # numpy scalars would promote by numpy's rules.
     if not isinstance(x, bool | int | float | complex):
         raise TypeError(f"result_type: {label} is a {type(x).__name__}; give a tensor (tritensor.tensor(...)) or a number")
@@ -62,15 +62,15 @@ def is_signed(x: Tensor) -> bool:
 @function
 def is_nonzero(x: Tensor) -> bool:
     """Whether the one element of a tensor is not 0; waits for the device. Raises ShapeError for more or fewer elements."""
-    if x.array.size != 1:
-        raise ShapeError(f"is_nonzero: shape {tuple(x.array.shape)} holds {x.array.size} values, not one; use .any() or .all()")
+    if x._array.size != 1:
+        raise ShapeError(f"is_nonzero: shape {tuple(x._array.shape)} holds {x._array.size} values, not one; use .any() or .all()")
     return bool(x.item())
 
 
 @function
 def is_same_size(x: Tensor, other: Tensor) -> bool:
     """Whether two tensors have one shape."""
-    return x.array.shape == other.array.shape
+    return x._array.shape == other._array.shape
 
 
 def _require_tensor(name: str, x: Any) -> Any:

@@ -131,7 +131,7 @@ class UntypedStorage(_Storage):
 
         Safetensors' own reader takes its tensors from this.
         """
-        return make_storage(cls, from_file(filename, shared, nbytes, dtype=dtypes.uint8).array)
+        return make_storage(cls, from_file(filename, shared, nbytes, dtype=dtypes.uint8)._array)
 
     def untyped(self) -> UntypedStorage:
         """Itself."""
@@ -144,7 +144,7 @@ class UntypedStorage(_Storage):
         start, stop, step = index.indices(len(self))
         if step != 1:
             raise ArgumentError(f"UntypedStorage: a slice with a step of {step}; give one of 1")
-        return make_storage(UntypedStorage, new_tensor(self._elements)[start : max(start, stop)].array)
+        return make_storage(UntypedStorage, new_tensor(self._elements)[start : max(start, stop)]._array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The bytes as a numpy array, on the same memory on the CPU."""
@@ -191,10 +191,10 @@ def make_storage(kind: type[Kind], elements: Array) -> Kind:
 @function(free=False)
 def untyped_storage(x: Tensor) -> UntypedStorage:
     """The memory that x lies in, in bytes, for reading: nbytes(), data_ptr(), size()."""
-    return make_storage(UntypedStorage, storage_vector(x.array, np.dtype(np.uint8)))
+    return make_storage(UntypedStorage, storage_vector(x._array, np.dtype(np.uint8)))
 
 
 @function(free=False)
 def storage(x: Tensor) -> TypedStorage:
     """The memory that x lies in, in elements of x's type, for reading: nbytes(), data_ptr(), size()."""
-    return make_storage(TypedStorage, storage_vector(x.array, x.array.dtype))
+    return make_storage(TypedStorage, storage_vector(x._array, x._array.dtype))

@@ -116,7 +116,7 @@ def _ranged(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable
     def ranged(*args: Any, **attrs: Any) -> Any:
         if not recording.on:  # an op that is called after the `with` through a reference kept inside it
             return call(*args, **attrs)
-        sizes = f", sizes = {[list(a.array.shape) if hasattr(a, 'array') else [] for a in args]}" if recording.options.inputs else ""
+        sizes = f", sizes = {[list(a._array.shape) if hasattr(a, '_array') else [] for a in args]}" if recording.options.inputs else ""
         nvtx.range_push(op.name + sizes)
         try:
             return call(*args, **attrs)

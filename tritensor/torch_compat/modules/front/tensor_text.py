@@ -45,7 +45,7 @@ def printoptions(**kwargs: Any) -> Iterator[None]:
 
 def _tensor_str(self: Tensor, indent: int) -> str:
     """The bracketed values; what follows the first line is indented."""
-    return printing.format_values(self.resolve_conj().array, indent)
+    return printing.format_values(self.resolve_conj()._array, indent)
 
 
 def _add_suffixes(tensor_str: str, suffixes: Sequence[str], indent: int, force_newline: bool) -> str:

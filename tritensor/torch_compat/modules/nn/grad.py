@@ -16,7 +16,7 @@ Shape = Sequence[int]
 
 
 def _make_zeros(shape: Shape, like: Tensor) -> Tensor:
-    made: Tensor = ops.full(shape=tuple(shape), value=0, dtype=like.array.dtype, device=like.device)
+    made: Tensor = ops.full(shape=tuple(shape), value=0, dtype=like._array.dtype, device=like.device)
     return made.requires_grad_()
 
 

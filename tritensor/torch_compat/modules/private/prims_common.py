@@ -30,7 +30,7 @@ def elementwise_dtypes(*operands: Any, type_promotion_kind: ELEMENTWISE_TYPE_PRO
     16-bit floats are computed in float32, except under NO_OPMATH. Raises DTypeError where no type holds all operands, TypeError where there is none.
     """
     kind = ELEMENTWISE_TYPE_PROMOTION_KIND(type_promotion_kind)
-    result = dtypes.of(dtypes.result_type([x.array if isinstance(x, Tensor) else x for x in operands], "elementwise_dtypes"))
+    result = dtypes.of(dtypes.result_type([x._array if isinstance(x, Tensor) else x for x in operands], "elementwise_dtypes"))
     whole = result.kind in ("bool", "int", "uint")
     if kind is kind.INT_TO_FLOAT and whole:
         result = dtypes.default_float()
