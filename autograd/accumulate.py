@@ -107,7 +107,10 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
         g = as_array(g)
         if g.shape != leaf._array.shape:
             raise make_shape_error(leaf, g)
-        if held is None:
+        if (type(g) is WrappedArray and g.instance is not None) or (held is not None and type(held._array) is WrappedArray):
+            given = nodes.make_tensor(g if own else copy(g))
+            leaf._grad = given if held is None else ops.add(held, given)
+        elif held is None:
             lies = _has_leaf_layout(g, leaf._array) or (not state.lays_gradients and is_dense(g.shape, element_strides(g)))
             if not own or (isinstance(g, np.ndarray) and g.base is not None) or not lies:  # a window would keep all of its base alive
                 g = copy_in_layout(g, leaf._array)
@@ -224,6 +227,12 @@ class Slices:
     def whole(self, add: Callable[[Any, Any], Any]) -> Any:
         """The gradient of the tensor: an array, or a tensor where the parts are tensors (the graph is recorded)."""
         tensors = hasattr(self.parts[0][1], "_array")
+        if not tensors and any([type(g) is WrappedArray for _, g in self.parts]):  # which have no memory to put slices into
+            made = Slices(self.shape)
+            made.parts = [(index, nodes.make_tensor(as_array(g))) for index, g in self.parts]
+            with no_grad():
+                found = made.whole(ops.add)._array
+            return found if self.rest is None else add(found, self.rest)
         joined = _plan_joining(self.shape, self.parts)
         if joined is not None:
             name, parts, dim = joined

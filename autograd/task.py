@@ -14,6 +14,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import AccumulateGrad, Node, Severed
 from tritensor.ground.errors import GradError, ShapeError, TransformError
 from tritensor.ground.providers import provider
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, empty
 from tritensor.ops.table import ops, registry
 
@@ -168,6 +169,9 @@ def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
                 f"{who}: the tensor is {output.dtype.name}, and the gradient to start from is only implied for a real number; take .real, "
                 ".imag or .abs() of it, or pass gradient="
             )
+        if type(like) is WrappedArray and like.instance is not None:
+            ones = provider("torch_dispatch.interpreter").ones_like(output)
+            return ones if create_graph else ones._array
         if type(like) is np.ndarray:
             array: Array = np.ones(like.shape, like.dtype)
         elif (on := output.device).type == "cuda":

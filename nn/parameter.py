@@ -11,7 +11,7 @@ from tritensor.ops.array import empty
 from tritensor.tensor.copying import copy_compact
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.host_values import new_instance
-from tritensor.tensor.overriding.protocol import PLAIN, disabled_torch_function, takes_over
+from tritensor.tensor.overriding.protocol import PLAIN, disabled_torch_function, dispatches, takes_over
 from tritensor.tensor.parsing.data import as_tensor
 
 
@@ -31,7 +31,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     __torch_function__ = disabled_torch_function
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
-        if data is not None and takes_over(data):
+        if data is not None and (takes_over(data) or dispatches(type(data))):
             return _as_parameter(data, requires_grad)
         made = _share_memory(cls, data)
         if requires_grad:

@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.ground.transforms import WrappedArray
 from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.plan import Plan, load_decay_kinds, load_formula
 from tritensor.optim.state import filled_like, new_step_count, to_number
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.overriding import protocol
 
 if TYPE_CHECKING:
     from tritensor.optim.batch import Batch
+
+
+def is_wrapped(x: Any) -> bool:
+    """Whether a tensor has no array of its own."""
+    return type(x._array) is WrappedArray
 
 
 class FormulaOptimizer(Optimizer):
@@ -91,6 +98,13 @@ class FormulaOptimizer(Optimizer):
                 return
             self._step_differentiably(params, plan, group)
             return
+        if protocol.tell is not None:  # there are classes that compute by themselves
+            told = [p for p in params if is_wrapped(p) or is_wrapped(p.grad)]
+            if told and (self.found_inf is None or not self.found_inf.item()):
+                self._step_differentiably(told, plan, group)
+            params = [p for p in params if not any([p is t for t in told])]
+            if not params:
+                return
         # tables of addresses are made once and kept: to make them takes longer than a step of small parameters
         kept: dict[Any, list[Batch]] = self.__dict__.setdefault("_batches", {})
         # parameters without a gradient take no part, so which take part may change from step to step

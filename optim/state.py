@@ -9,10 +9,12 @@ import numpy as np
 
 from tritensor.autograd.modes import no_grad
 from tritensor.cuda.streams.capture import capturing, refusal
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray
 from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.public_api.publish import public
 
 _F32 = np.dtype(np.float32)
 
@@ -21,6 +23,8 @@ def filled_like(p: Tensor, value: float = 0.0) -> Tensor:
     """Fresh state of a parameter's shape, type, strides and place; of complex ones both parts. Raises CaptureError in the capture of a CUDA graph."""
     refuse_in_capture(p)
     a = p._array
+    if type(a) is WrappedArray:  # of a class that says itself what its zeros are
+        return public["full_like"](p.detach(), value)  # type: ignore[no-any-return]
     if isinstance(a, StridedArray):
         return _to_part(p, ops.full(shape=tuple(a.shape), value=value, dtype=a.dtype, device=p.device))
     return _to_part(p, new_tensor(np.full_like(a, complex(value, value) if a.dtype.kind == "c" else value, order="K")))

@@ -32,7 +32,9 @@ FLOORS = [
     ("func",),
     ("multiprocessing",),
     ("data", "io", "distributed", "distributions", "models"),
-    ("amp", "utils", "debug", "testing", "signal", "viz", "vision", "audio", "profiler", "onnx", "hub"),
+    ("profiler",),
+    ("torch_dispatch",),  # which watches calls by the profiler's means
+    ("amp", "utils", "debug", "testing", "signal", "viz", "vision", "audio", "onnx", "hub"),
     ("training",),
     ("torch_compat",),
     ("tools",),

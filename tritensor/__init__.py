@@ -195,7 +195,7 @@ _providers.register("", lambda: _sys.modules["tritensor"])
 for _name in (
     "array_api", "data.loader_view", "dispatch.meta", "distributed", "distributed.process_group", "distributed.shared_batch_norm", "func", "func.forward_ad",
     "func.jacobians", "kernels.own_layouts", "multiprocessing", "nn.functional", "nn.init", "return_types", "tensor.overriding.interception",
-    "torch_compat.finder", "utils.aten", "utils.compiled_extensions",
+    "torch_compat.finder", "torch_dispatch.instances", "torch_dispatch.interpreter", "torch_dispatch.overloads", "utils.compiled_extensions",
 ):  # fmt: skip
     _providers.register(_name, _functools.partial(_importlib.import_module, f"tritensor.{_name}"))
 newaxis = None

@@ -156,7 +156,8 @@ def _eigvals(a: np.ndarray) -> np.ndarray:
 def _eigvals_rule(g: Any, a: Any) -> Any:
     """V^-H diag(g) V^H; with both by eig, whose order of eigenvalues is that of eigvals."""
     vectors = ops.eig(a)[1]
-    return ops.solve(adjoint(vectors), ops.matmul(on_diagonal(g), adjoint(vectors)))[0]
+    found = ops.solve(adjoint(vectors), ops.matmul(on_diagonal(g), adjoint(vectors)))[0]
+    return found if a._array.dtype.kind == "c" else ops.real(found)
 
 
 op(

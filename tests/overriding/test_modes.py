@@ -151,28 +151,3 @@ def test_legacy_spelling() -> None:
     assert log.names == ["torch.ones"]  # type: ignore[attr-defined]
     with pytest.raises(NotImplementedError), overrides.TorchFunctionMode():
         tt.ones(1)
-
-
-def test_what_lies_below_autograd_says_that_it_is_not_here() -> None:
-    from tritensor.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
-
-    class Wrapper(tt.Tensor):
-        __torch_function__ = tt._C._disabled_torch_function_impl
-
-        @classmethod
-        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return func(*args, **(kwargs or {}))
-
-    for make in (
-        lambda: tt.ones(1).as_subclass(Wrapper),
-        lambda: tt.Tensor._make_subclass(Wrapper, tt.ones(1)),  # type: ignore[attr-defined]
-        lambda: tt.Tensor._make_wrapper_subclass(Wrapper, (1,)),  # type: ignore[attr-defined]
-    ):
-        with pytest.raises(NotImplementedError, match="Wrapper: nothing here calls __torch_dispatch__"):
-            make()
-    with pytest.raises(NotImplementedError, match="TorchDispatchMode: Mine"):
-        type("Mine", (TorchDispatchMode,), {})().__enter__()
-    assert not is_traceable_wrapper_subclass(tt.ones(1))
-    assert is_traceable_wrapper_subclass(
-        tt.ones(1).as_subclass(type("Flat", (tt.Tensor,), {"__tensor_flatten__": 1, "__tensor_unflatten__": 1}))
-    )

@@ -39,7 +39,7 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     Raises before anything runs: TypeError for a foreign argument or attribute, DeviceError for mixed devices, what the op's shape rule raises.
     """
     if len(inputs) != len(op.inputs) and not op.variadic:
-        inputs = _fill_inputs(op, inputs)
+        inputs = fill_inputs(op, inputs)
     if op.promote is not None:
         inputs = _promote(op, inputs)
     arrays, cuda, host, wanted = [], None, False, False
@@ -131,7 +131,7 @@ def _outputs(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], result: tup
     return outs if op.public > 1 else outs[0]
 
 
-def _fill_inputs(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def fill_inputs(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Inputs with None for optional ones that were left out."""
     if len(inputs) > len(op.inputs):
         raise TypeError(

@@ -7,7 +7,7 @@ from typing import Any
 from tritensor.autograd import node as nodes
 from tritensor.autograd.modes import enable_grad, state
 from tritensor.autograd.node import ComplexNode, Node, as_array
-from tritensor.ground.transforms import GRAD, Level, WrappedArray
+from tritensor.ground.transforms import DISPATCH, GRAD, Level, WrappedArray
 
 
 class unrecorded:
@@ -68,6 +68,8 @@ class ComplexLevelNode(LevelNode, ComplexNode):
 def lift(x: Any, level: Level) -> Any:
     """An array as a tensor of a level, while that lasts."""
     array = as_array(x)
+    if level.kind == DISPATCH:  # whose tensors are made by handlers alone
+        return nodes.make_tensor(array)
     below_it = type(array) is not WrappedArray or not array.level.alive or array.level.number < level.number
     return nodes.make_tensor(WrappedArray(level, nodes.make_tensor(array)) if below_it and level.alive else array)
 

@@ -18,7 +18,8 @@ from tritensor.func.rules import map_op
 from tritensor.func.tangents import push, zeros_like
 from tritensor.func.wrapping import below, dual, hang, highest, lay_like, level_of, node_of, recording, settle, wrap
 from tritensor.ground.errors import TransformError
-from tritensor.ground.transforms import GRAD, JVP, VMAP, Level, WrappedArray, running
+from tritensor.ground.providers import provider
+from tritensor.ground.transforms import DISPATCH, GRAD, JVP, VMAP, Level, WrappedArray, running
 from tritensor.ops.table import Op, ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.views import find_views, take_path
@@ -33,10 +34,10 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         return apply(op, *inputs, **attrs)
     op.shape(*[x._array if isinstance(x, Tensor) else x for x in inputs], **attrs)  # which refuses in the words of what the function sees
     if op.mutates:
-        return _assign(op, inputs, attrs)
+        return _assign(op, inputs, attrs) if level.kind != DISPATCH else _dispatching().run_mutating(op, inputs, attrs)
     outs = _KINDS[level.kind](op, level, inputs, attrs)
     record(op, level, inputs, attrs, outs)
-    if op.view and level_of(inputs[0]) is level:
+    if op.view and level_of(inputs[0]) is level and level_of(outs[0]) is level:  # a handler may give what is no view
         share(outs[0], inputs[0], op, attrs)  # a view of a wrapped tensor is one at its level, too: writes reach both
     return outs if op.public > 1 else outs[0]
 
@@ -71,7 +72,20 @@ def _run_in_jvp(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, 
     return tuple([dual(y, level, t, tangents) for y, t in zip(outs, moved, strict=True)])
 
 
-_KINDS: dict[str, Callable[..., tuple[Tensor, ...]]] = {GRAD: _run_in_grad, VMAP: _run_in_vmap, JVP: _run_in_jvp}
+def _dispatching() -> Any:
+    """Who runs what lies below all transforms, in classes with a __torch_dispatch__."""
+    return provider("torch_dispatch.interpreter")
+
+
+def _run_in_dispatch(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+    """Below autograd: as handlers say."""
+    found: tuple[Tensor, ...] = _dispatching().run(op, inputs, attrs)
+    return found
+
+
+_KINDS: dict[str, Callable[..., tuple[Tensor, ...]]] = {
+    GRAD: _run_in_grad, VMAP: _run_in_vmap, JVP: _run_in_jvp, DISPATCH: _run_in_dispatch,
+}  # fmt: skip
 
 
 def _edge(x: Any, level: Level) -> Any:
@@ -111,6 +125,9 @@ def _assign(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
 
 def write(target: WrappedArray, given: Tensor, name: str, since: int | None = None, beside: tuple[Tensor, ...] = ()) -> None:
     """Write values over what a wrapped tensor shows, at every level below; see `overwrite`."""
+    if type(target) is not WrappedArray or target.level.kind == DISPATCH:
+        _dispatching().write(target, given)
+        return
     level, under, source = target.level, target.value, given._array
     mine = type(source) is WrappedArray and source.level is level
     value = source.value if mine else given
@@ -163,7 +180,7 @@ def _list_levels(x: Tensor) -> list[Level]:
         found.insert(0, level)  # from the lowest: levels are put over one another in this order
         x = x._array.value
         level = level_of(x)
-    return [level for level in found if level.alive]
+    return [level for level in found if level.alive and level.kind != DISPATCH]
 
 
 def _is_batched(x: Tensor, level: Level) -> bool:
@@ -283,4 +300,7 @@ def add(a: Any, b: Any) -> Any:
 
 def detached(array: WrappedArray) -> WrappedArray:
     """The same memory outside the graph at every level, and without tangents."""
+    if array.instance is not None:
+        made: WrappedArray = _dispatching().detached(array)
+        return made
     return WrappedArray(array.level, array.value.detach(), array.batched)

@@ -223,7 +223,8 @@ class Tensor(HostValues, Methods):
                 raise GradError("grad: a tensor cannot be its own gradient; assign a clone() of it, or None")
             # Compared as arrays: building Size and DType objects would cost more than the check.
             a, b = value._array, self._array
-            if a.shape != b.shape or a.dtype != b.dtype or type(a) is not type(b) or value.device != self.device:
+            alike = type(a) is type(b) or any([type(x) is WrappedArray and x.instance is not None for x in (a, b)])  # classes may mix
+            if a.shape != b.shape or a.dtype != b.dtype or not alike or value.device != self.device:
                 raise GradError(
                     f"grad: {value.dtype.name} {tuple(a.shape)} on {value.device} for a tensor of {self.dtype.name} {tuple(b.shape)} "
                     f"on {self.device}; a gradient has its tensor's shape, dtype and device, make it so"
@@ -280,7 +281,7 @@ class Tensor(HostValues, Methods):
     def detach(self) -> Tensor:
         """The same memory outside the graph; in-place writes are seen, and counted, on both sides."""
         array = self._array
-        t = new_tensor(array if type(array) is not WrappedArray else transform.current.detached(array))
+        t = new_tensor(array) if type(array) is not WrappedArray else nodes.make_tensor(transform.current.detached(array))
         # One counter for both: a write through the detached tensor must invalidate what the graph has saved.
         t._version_counter = version_of(self)
         return t
@@ -308,6 +309,8 @@ class Tensor(HostValues, Methods):
         # Only the tangent and the graph are dropped: the batch dimension belongs to the value.
         if array.level.kind == VMAP:
             return new_tensor(WrappedArray(array.level, array.value.data, array.batched))
+        if array.instance is not None:
+            return nodes.make_tensor(array)  # type: ignore[no-any-return]
         return new_tensor(array if array.tangent is None else WrappedArray(array.level, array.value))
 
     @data.setter

@@ -15,6 +15,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, GradError, ShapeError
 from tritensor.ground.naming.type_names import own_name
 from tritensor.ground.providers import provider
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, to_host
 from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor import dlpack
@@ -198,6 +199,9 @@ class HostValues:
         """Another leaf on the same memory; writes are counted for both."""
         # detach shares the counter of writes, which a plain attribute copy would not.
         shared: Any = self.detach()  # type: ignore[attr-defined]
+        if _is_instance(self):
+            shared.__dict__.update(vars(self))
+            return shared.requires_grad_() if self._tracked else shared
         t: Any = new_instance(type(self), shared._array)
         t._version_counter, t._tracked = shared._version_counter, self._tracked
         if hasattr(self, "__dict__"):
@@ -205,6 +209,8 @@ class HostValues:
         return t
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        if _is_instance(self):
+            return provider("torch_dispatch.instances").reduced(self)
         return _rebuild, (own_name(type(self)), pack_array(self._array), self._tracked, getattr(self, "__dict__", {}))
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
@@ -217,6 +223,8 @@ class HostValues:
             return memo[id(self)]
         if not self.is_leaf:
             raise GradError("deepcopy: only leaves can be deep-copied; use .clone(), or .detach() first")
+        if _is_instance(self):
+            return provider("torch_dispatch.instances").copied(self, memo)
         t: Any = new_instance(type(self), array_of(self._array, memo))
         memo[id(self)] = t
         t._tracked = self._tracked
@@ -224,6 +232,11 @@ class HostValues:
         if hasattr(self, "__dict__"):
             t.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return t
+
+
+def _is_instance(x: Any) -> bool:
+    """Whether a tensor is of a class with a __torch_dispatch__, which copies and pickles have to ask."""
+    return type(x._array) is WrappedArray and x._array.instance is not None
 
 
 def _rebuild(cls: Any, content: tuple[Any, ...], tracked: bool, attributes: dict[str, Any]) -> Any:

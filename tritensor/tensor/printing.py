@@ -151,6 +151,8 @@ def format_values(x: Array, indent: int) -> str:
 def show(self: Tensor, values: str | None = None) -> str:
     """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying; `values` in place of its own."""
     if type(self._array) is WrappedArray:
+        if self._array.instance is not None:
+            return show(self._array.value).replace("tensor(", f"{self._array.instance.cls.__name__}(", 1)
         # Inside a transform a tensor has no values of its own: the wrapped one is shown.
         return _wrapped_repr(self._array)
     plain = type(self) is Tensor or self._heading or vars(type(self)).get("prints_plain")
@@ -210,9 +212,4 @@ def _repr(self: Tensor) -> str:
     return show(self)
 
 
-def _str(self: Tensor) -> str:
-    return show(self)
-
-
-Tensor.__repr__ = _repr  # type: ignore
-Tensor.__str__ = _str  # type: ignore
+Tensor.__repr__ = _repr  # type: ignore  # and no __str__, so that str() shows what a subclass's own __repr__ says

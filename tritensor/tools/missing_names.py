@@ -127,8 +127,10 @@ def first_missing(parts: list[str]) -> str:
         if not _has(at, name):
             return ".".join(["torch", *parts[: i + 1]])
         below = f"{at}.{name}" if at else name
-        if below != "Tensor" and not isinstance(sys.modules.get("tritensor." + below), types.ModuleType) and not finder.is_here(below):
-            return ""  # an object: what it has is its own matter
+        if below == "ops" or (
+            below != "Tensor" and not isinstance(sys.modules.get("tritensor." + below), types.ModuleType) and not finder.is_here(below)
+        ):
+            return ""  # an object, as torch.ops is, though a folder is called so, too: what it has is its own matter
         at = below
     return ""
 

@@ -17,7 +17,7 @@ from tritensor.ground.errors import GradError
 from tritensor.ops.table import Op, Ops, ops, registry
 from tritensor.ops.table.lookup import changing
 from tritensor.tensor.core import Tensor
-from tritensor.utils.aten import Overload, Packet
+from tritensor.torch_dispatch.overloads import Overload, Packet, aten
 
 
 class CheckpointPolicy(enum.Enum):
@@ -42,6 +42,15 @@ _SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, CheckpointPo
 _ATEN_NAMES = {"conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution",
           "conv1d_relu": "convolution", "conv2d_relu": "convolution", "conv3d_relu": "convolution", "layer_norm": "native_layer_norm", "softmax": "_softmax",
           "log_softmax": "_log_softmax", "batch_norm": "native_batch_norm", "group_norm": "native_group_norm", "dropout": "native_dropout"}  # fmt: skip
+_OVERLOADS = {
+    "add": "Tensor",
+    "sub": "Tensor",
+    "mul": "Tensor",
+    "div": "Tensor",
+    "sum": "dim_IntList",
+    "mean": "dim",
+    "pow": "Tensor_Scalar",
+}
 _NONDETERMINISTIC = (
     "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state that changed between forward "
     "and backward."
@@ -58,7 +67,7 @@ def aten_name(op: Op, args: tuple[Any, ...]) -> Overload:
     elif name == "matmul":
         a, b = (len(x._array.shape) for x in args[:2])
         name = {(1, 1): "dot", (2, 1): "mv"}.get((a, b)) or ("mm" if b <= 2 else "bmm")  # PyTorch's matmul runs these
-    return Overload(_ATEN_NAMES.get(name, name))
+    return getattr(getattr(aten, _ATEN_NAMES.get(name, name)), _OVERLOADS.get(name, "default"))  # type: ignore[no-any-return]
 
 
 class _CachedResult:
@@ -234,8 +243,10 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
                 raise ValueError(
                     f"create_selective_checkpoint_contexts: Expected op in `op_list` to be an OpOverload but got {op} of type {type(op).__name__}{said}"
                 )
-        chosen = set(policy_fn_or_list)
-        return create_selective_checkpoint_contexts(lambda ctx, op, *args, **kwargs: op in chosen, allow_cache_entry_mutation)
+        chosen = {op.overloadpacket for op in policy_fn_or_list}  # an op here has one form, whatever overload of its name is given
+        return create_selective_checkpoint_contexts(
+            lambda ctx, op, *args, **kwargs: op.overloadpacket in chosen, allow_cache_entry_mutation
+        )
     if not callable(policy_fn_or_list):
         raise TypeError(
             f"create_selective_checkpoint_contexts: policy_fn_or_list must be either a function or a list of ops, not a {type(policy_fn_or_list).__name__}"

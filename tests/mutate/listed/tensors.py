@@ -29,7 +29,7 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "tritensor/dispatch/dispatcher.py": {
         (
-            "_fill_inputs",
+            "fill_inputs",
             "if len(inputs) > len(op.inputs):",
             "if (len(inputs) >= len(op.inputs)):",
         ): "it is called where the two differ",

@@ -11,7 +11,7 @@ import torch
 
 import tritensor as tt
 from tests.peer.opinfo.translate import TESTING, Untranslatable, chains, function, named
-from tritensor.utils.aten import Overload
+from tritensor.torch_dispatch.overloads import Overload
 
 
 def key(op: Any) -> str:

@@ -1,5 +1,6 @@
 """Transforms as the lower floors know them: levels, wrapped tensors, the protocol of whoever makes these."""
 
+from tritensor.ground.transforms.levels import DISPATCH as DISPATCH
 from tritensor.ground.transforms.levels import GRAD as GRAD
 from tritensor.ground.transforms.levels import JVP as JVP
 from tritensor.ground.transforms.levels import TRACE as TRACE

@@ -9,6 +9,7 @@ from tritensor.ground.errors import TransformError
 
 GRAD, JVP, VMAP = "grad", "jvp", "vmap"
 TRACE = "trace"  # every op is noted, for ONNX: of tritensor.onnx alone
+DISPATCH = "dispatch"  # below all others: every op is handed to __torch_dispatch__, of tritensor.torch_dispatch alone
 _next_number = count(1).__next__
 
 

@@ -19,23 +19,25 @@ class WrappedArray:
         level: the transform's.
         value: the Tensor below: of vmap the whole batch, its examples along dimension 0 where `batched`; of jvp the primal.
         tangent: of jvp the tangent, a Tensor, or None for zeros.
+        instance: of __torch_dispatch__ whose object it is, a torch_dispatch.instances.Instance; else None.
         shape, dtype: as the transformed function sees them.
     """
 
-    __slots__ = ("__weakref__", "batched", "dtype", "level", "shape", "tangent", "value")
+    __slots__ = ("__weakref__", "batched", "dtype", "instance", "level", "shape", "tangent", "value")
 
-    def __init__(self, level: Level, value: Any, batched: bool = False, tangent: Any = None) -> None:
+    def __init__(self, level: Level, value: Any, batched: bool = False, tangent: Any = None, instance: Any = None) -> None:
         self.level = level
         self.value = value
         self.batched = batched
         self.tangent = tangent
+        self.instance = instance
         shape = value._array.shape
         self.shape: tuple[int, ...] = shape[1:] if batched else shape
         self.dtype: np.dtype[Any] = value._array.dtype
 
     @property
     def device(self) -> Any:
-        return self.value.device
+        return self.value.device if self.instance is None else self.instance.device
 
     @property
     def ndim(self) -> int:
@@ -79,6 +81,8 @@ class WrappedArray:
                 "vmap: this function needs a tensor's values (.item(), .numpy(), bool(), a size that depends on them), and under vmap there "
                 "are as many as examples; write it with tensor operations (where instead of if), or call it outside vmap",
             )
+        if self.instance is not None:
+            return self.instance.read(self)  # type: ignore[no-any-return]
         if self.level.kind == TRACE and self.level.alive:
             transform.current.read(self)
         found: np.ndarray = self.value.numpy(force=True)

@@ -212,7 +212,7 @@ class Ops:
             raise AttributeError(name)
         record = registry.known(name)
         if record is None and name == "aten":  # PyTorch's names of ops
-            self.__dict__[name] = provider("utils.aten").aten
+            self.__dict__[name] = provider("torch_dispatch.overloads").aten
             return self.__dict__[name]  # type: ignore[no-any-return]
         if record is None and name == "load_library":
             return provider("utils.compiled_extensions").load_library  # type: ignore[no-any-return]

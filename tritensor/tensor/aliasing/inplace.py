@@ -154,7 +154,7 @@ def overwrite(
             _copy_saved(x, n, n.sequence - 1 if since is None else since)
     elif node is not None:
         _copy_saved(x, node, node.sequence - 1 if since is None else since)
-    if type(x._array) is WrappedArray:
+    if WrappedArray in (type(x._array), type(value._array)):
         transform.current.write(x._array, value, name, since, beside)
     else:
         copy_into(a, value._array)

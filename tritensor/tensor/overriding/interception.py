@@ -139,7 +139,7 @@ def _template(free: tuple[str, ...]) -> CodeType:
 def _entry(original: Callable[..., Any], func: Any, by_modes: bool, bound: bool) -> Callable[..., Any]:
     @wrapper
     def enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not kwargs and not setting.modes:
+        if not kwargs and not setting.modes and not setting.lower_modes:
             for x in args:
                 if type(x) not in PLAIN:
                     break
@@ -179,9 +179,9 @@ def _call(original: Callable[..., Any], func: Any, by_modes: bool, bound: bool, 
     """A call of a public function: of those that override it, if there are any, else of the function itself."""
     if setting.skips:
         setting.skips = False
-        return original(*args, **kwargs)
+        return _compute(original, func, args, kwargs)
     if setting.level == protocol.ALL_DISABLED:
-        return original(*args, **kwargs)
+        return _compute(original, func, args, kwargs)
     values = (*args, *kwargs.values()) if kwargs else args
     if by_modes:
         values = (kwargs.get("out"),)
@@ -189,14 +189,24 @@ def _call(original: Callable[..., Any], func: Any, by_modes: bool, bound: bool, 
     if not found and not setting.modes:
         if by_modes and not setting.level:
             with protocol.DisableTorchFunctionSubclass():  # its arguments are data, and asked by nobody
-                return original(*args, **kwargs)
-        return original(*args, **kwargs)
+                return _compute(original, func, args, kwargs)
+        return _compute(original, func, args, kwargs)
     if "out" in kwargs and kwargs["out"] is None:
         kwargs = {k: v for k, v in kwargs.items() if k != "out"}
     if bound:
         args, kwargs = _bind(original, args, kwargs, all_named=_shown.get(func, "").startswith("torch.nn.init."))
         found = protocol.find_overriding(values, tensors=True) if found or not setting.level else found
     return protocol.ask(func, _shown.get(func) or repr(func), found, args, kwargs if kwargs or bound else None)
+
+
+@wrapper
+def _compute(original: Callable[..., Any], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The function's own result, or that of classes and modes below autograd."""
+    if protocol.tell is not None:
+        result = protocol.tell(original, _shown.get(func), args, kwargs)
+        if result is not NotImplemented:
+            return result
+    return original(*args, **kwargs)
 
 
 @functools.cache

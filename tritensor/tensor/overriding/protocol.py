@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -31,10 +31,14 @@ class Setting(threading.local):
     def __init__(self) -> None:
         self.level = ENABLED
         self.modes: list[Any] = []
+        self.lower_modes: list[Any] = []  # those below autograd (see tritensor/torch_dispatch)
         self.skips = False
 
 
 setting = Setting()
+
+# Set by tritensor.torch_dispatch once a program has a class or mode below autograd: what those make of a call, or NotImplemented.
+tell: Callable[..., Any] | None = None
 
 first_forms: dict[str, Any] = {}  # of operators that put a faster form in their place when they are used first: by name the first form
 
@@ -71,18 +75,10 @@ class _DisabledDispatch:
 disabled_torch_dispatch = _DisabledDispatch()
 
 
-def refuse_dispatch(what: str) -> NoReturn:
-    """Raise NotImplementedError for a class or mode below autograd."""
-    raise NotImplementedError(
-        f"{what}: nothing here calls __torch_dispatch__, which sees ops of aten: ops here are others. Take calls over one floor above, by "
-        "__torch_function__ or a torch.overrides.TorchFunctionMode; FlopCounterMode and the profiler count ops by themselves"
-    )
-
-
-def require_no_dispatch(cls: type) -> None:
-    """Raise NotImplementedError for a class of tensors with a __torch_dispatch__ of its own, when an instance of it is made."""
-    if getattr(cls, "__torch_dispatch__", disabled_torch_dispatch) is not disabled_torch_dispatch:
-        refuse_dispatch(cls.__qualname__)
+def dispatches(cls: type) -> bool:
+    """Whether a class of tensors has a __torch_dispatch__ of its own, which is asked below autograd (see tritensor/torch_dispatch)."""
+    found: Any = getattr(cls, "__torch_dispatch__", None)
+    return found is not None and found is not disabled_torch_dispatch
 
 
 def takes_over(x: Any) -> bool:
@@ -164,8 +160,16 @@ def _notice_subclass(cls: type[Tensor], **settings: Any) -> None:
     super(Tensor, cls).__init_subclass__(**settings)
     for watch in subclass_watchers:
         watch(cls)
+    if dispatches(cls):
+        provider("torch_dispatch.interpreter")  # which puts itself in place
+        if not any(["__torch_function__" in vars(c) for c in cls.__mro__[: cls.__mro__.index(Tensor)]]):
+            cls.__torch_function__ = disabled_torch_function  # type: ignore[attr-defined]  # one handler is enough, as in PyTorch
     handler = getattr(cls, "__torch_function__", None)
-    if not setting.installed and not cls.__module__.startswith("tritensor.") and handler is not disabled_torch_function:
+    if (
+        not setting.installed
+        and not cls.__module__.startswith("tritensor.")
+        and (handler is not disabled_torch_function or dispatches(cls))
+    ):
         install()
 
 

@@ -66,7 +66,7 @@ def _make_operator(python: str, name: str) -> Any:
         nonlocal installed
         installed = None
 
-    first.stays, first.forget = False, forget  # type: ignore[attr-defined]
+    first.stays, first.forget, first.op = False, forget, name  # type: ignore[attr-defined]
     first_forms[f"__{python}__"] = first
     return _named(first, python)
 

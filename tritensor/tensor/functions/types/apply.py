@@ -12,12 +12,14 @@ from tritensor.autograd.node import version_of
 from tritensor.dispatch.nodes import record_node, share
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DeviceError, DTypeError, GradError
+from tritensor.ground.providers import provider
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.host_values import new_instance
-from tritensor.tensor.overriding.protocol import refuse_dispatch, require_no_dispatch
+from tritensor.tensor.overriding.protocol import dispatches
 from tritensor.tensor.public_api.publish import function
 
 
@@ -67,15 +69,17 @@ def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) 
     """A leaf of a class on data's memory, whose __new__ and __init__ are not called."""
     if not isinstance(data, Tensor):
         raise TypeError(f"_make_subclass: data is a {type(data).__name__}; give a tensor")
-    require_no_dispatch(cls)
+    if dispatches(cls):
+        made = provider("torch_dispatch.instances").as_instance(cls, data)
+        return made.requires_grad_() if require_grad else made
     made = new_instance(cls, data.detach()._array if type(data) is Tensor else Tensor.detach(data.as_subclass(Tensor))._array)
     made._version_counter = version_of(data)
     return made.requires_grad_() if require_grad else made
 
 
 def _make_wrapper_subclass(cls: type[Tensor], *args: Any, **kwargs: Any) -> Any:
-    """Raises NotImplementedError: a tensor without memory of its own, whose __torch_dispatch__ computes."""
-    refuse_dispatch(f"_make_wrapper_subclass: {cls.__qualname__}")
+    """A leaf of a class with a __torch_dispatch__ and without memory of its own: see torch_dispatch/instances.py, make_wrapper."""
+    return provider("torch_dispatch.instances").make_wrapper(cls, *args, **kwargs)
 
 
 Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
@@ -89,8 +93,12 @@ def as_subclass(x: Tensor, cls: type) -> Any:
     """
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"as_subclass: cls is {getattr(cls, '__name__', repr(cls))}; give a subclass of Tensor")
-    require_no_dispatch(cls)
-    made = new_instance(cls, x._array)
+    if dispatches(cls):
+        return provider("torch_dispatch.instances").as_instance(cls, x)
+    array = x._array
+    made = new_instance(
+        cls, provider("torch_dispatch.instances").unwrapped(x) if type(array) is WrappedArray and array.instance is not None else array
+    )
     if not x._tracked:
         made._version_counter = version_of(x)
         return made
