@@ -6,6 +6,7 @@ import copy
 import pickle
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,24 @@ class Scaled(tt.Tensor):
             return x.whole.to(tt.float32) * x.scale if isinstance(x, cls) else x
 
         return func(*tree_map(plain, args), **tree_map(plain, kwargs or {}))
+
+
+class Slotted(tt.Tensor):
+    """What it holds stands in a slot."""
+
+    __slots__ = ("inner",)
+    __torch_function__ = tt._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, inner: tt.Tensor) -> Any:
+        made = tt.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)  # type: ignore[attr-defined]
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*tree_map(lambda x: x.inner if isinstance(x, cls) else x, args), **(kwargs or {}))
+        return tree_map(lambda x: cls(x) if isinstance(x, tt.Tensor) else x, out)
 
 
 @pytest.fixture
@@ -148,9 +167,55 @@ def test_an_optimizer_steps_it_by_its_ops(optimizer: Any) -> None:
 def test_copies_and_pickles_keep_attributes() -> None:
     x = Scaled(tt.tensor([1, 2]), 0.5)
     x.note = "own"
+    twin = copy.deepcopy(Slotted(tt.ones(2)))
+    assert (type(twin), twin.inner.tolist()) == (Slotted, [1, 1])
     for y in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
         assert type(y) is Scaled
         assert (y.whole.tolist(), y.scale, y.note) == ([1, 2], 0.5, "own")
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.filterwarnings("ignore:load")
+def test_a_file_keeps_attributes_and_slots(tmp_path: Path, weights_only: bool) -> None:
+    given = {"scaled": Scaled(tt.tensor([1, 2]), 0.5), "slotted": Slotted(tt.ones(2)), "again": tt.nn.Parameter(Holding(tt.ones(3)))}
+    tt.save(given, tmp_path / "file.pt")
+    with tt.serialization.safe_globals([Scaled, Slotted, Holding]):
+        found = tt.load(tmp_path / "file.pt", weights_only=weights_only)
+    assert [type(t) for t in found.values()] == [Scaled, Slotted, Holding]
+    assert (found["scaled"].whole.tolist(), found["scaled"].scale) == ([1, 2], 0.5)
+    assert found["slotted"].inner.tolist() == [1, 1]
+    assert isinstance(found["again"], tt.nn.Parameter)
+    assert found["again"].requires_grad
+    if weights_only:
+        with pytest.raises(tt.errors.CheckpointError, match="Scaled"):
+            tt.load(tmp_path / "file.pt")
+
+
+def test_workers_hand_it_over() -> None:
+    loader = tt.utils.data.DataLoader([0, 1, 2], batch_size=None, num_workers=1, collate_fn=_scale)
+    assert [(type(t), t.whole.tolist()) for t in loader] == [(Scaled, [i, 2]) for i in range(3)]
+
+
+def _scale(i: int) -> Scaled:
+    return Scaled(tt.tensor([i, 2]), 0.5)
+
+
+def test_calls_that_are_one_op_in_pytorch_are_told_as_one(names: list[str]) -> None:
+    x = Holding(tt.arange(4.0))
+    mask = tt.tensor([True, False, True, False])
+    assert x[mask].held.tolist() == [0, 2]
+    assert x.sort(stable=True)[0].held.tolist() == [0, 1, 2, 3]
+    x.select(0, 1), x.std(), x.masked_fill(mask, 0.0), x.index_select(0, tt.tensor([1])), x.view(2, 2).t().contiguous()
+    assert names == [
+        "aten.index.Tensor", "aten.sort.stable", "aten.select.int", "aten.std.correction", "aten.masked_fill.Scalar", "aten.index_select.default",
+        "aten.view.default", "aten.t.default", "aten.clone.default",
+    ]  # fmt: skip
+
+
+def test_it_says_what_it_is() -> None:
+    assert repr(Holding(tt.ones(2))) == "Holding(..., size=(2,))"
+    assert str(tt.Tensor._make_subclass(Holding, tt.ones(2))) == "Holding([1., 1.])"  # type: ignore[attr-defined]
+    assert Holding(tt.ones(2)).data_ptr() == 0
 
 
 def test_a_class_over_memory_of_its_own() -> None:

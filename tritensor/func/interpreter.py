@@ -32,7 +32,10 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     level = highest(inputs)
     if level is None:
         return apply(op, *inputs, **attrs)
-    op.shape(*[x._array if isinstance(x, Tensor) else x for x in inputs], **attrs)  # which refuses in the words of what the function sees
+    if level.kind != DISPATCH:  # whose handlers may know other shapes
+        op.shape(
+            *[x._array if isinstance(x, Tensor) else x for x in inputs], **attrs
+        )  # which refuses in the words of what the function sees
     if op.mutates:
         return _assign(op, inputs, attrs) if level.kind != DISPATCH else _dispatching().run_mutating(op, inputs, attrs)
     outs = _KINDS[level.kind](op, level, inputs, attrs)

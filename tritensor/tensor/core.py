@@ -25,7 +25,7 @@ from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim
-from tritensor.tensor.host_values import HostValues, new_instance
+from tritensor.tensor.host_values import HostValues, is_instance, new_instance
 from tritensor.tensor.rare_attributes import Extra as Extra
 from tritensor.tensor.rare_attributes import LiveViews
 from tritensor.tensor.size import Size, new_size
@@ -166,7 +166,10 @@ class Tensor(HostValues, Methods):
         return wanted.order is not None and is_in_format(self._array.shape, element_strides(self._array), wanted)
 
     def data_ptr(self) -> int:
-        """Address of the first element."""
+        """Address of the first element; 0 of a tensor without memory of its own, whose class computes by __torch_dispatch__."""
+        if is_instance(self):
+            memory = self._array.value._array  # type: ignore[union-attr]
+            return 0 if isinstance(memory, MetaArray) else new_tensor(memory).data_ptr()
         return self._array.data_ptr() if isinstance(self._array, StridedArray) else self._array.ctypes.data
 
     def __len__(self) -> int:

@@ -199,7 +199,7 @@ class HostValues:
         """Another leaf on the same memory; writes are counted for both."""
         # detach shares the counter of writes, which a plain attribute copy would not.
         shared: Any = self.detach()  # type: ignore[attr-defined]
-        if _is_instance(self):
+        if is_instance(self):
             shared.__dict__.update(vars(self))
             return shared.requires_grad_() if self._tracked else shared
         t: Any = new_instance(type(self), shared._array)
@@ -209,7 +209,7 @@ class HostValues:
         return t
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if _is_instance(self):
+        if is_instance(self):
             return provider("torch_dispatch.instances").reduced(self)
         return _rebuild, (own_name(type(self)), pack_array(self._array), self._tracked, getattr(self, "__dict__", {}))
 
@@ -223,7 +223,7 @@ class HostValues:
             return memo[id(self)]
         if not self.is_leaf:
             raise GradError("deepcopy: only leaves can be deep-copied; use .clone(), or .detach() first")
-        if _is_instance(self):
+        if is_instance(self):
             return provider("torch_dispatch.instances").copied(self, memo)
         t: Any = new_instance(type(self), array_of(self._array, memo))
         memo[id(self)] = t
@@ -234,7 +234,7 @@ class HostValues:
         return t
 
 
-def _is_instance(x: Any) -> bool:
+def is_instance(x: Any) -> bool:
     """Whether a tensor is of a class with a __torch_dispatch__, which copies and pickles have to ask."""
     return type(x._array) is WrappedArray and x._array.instance is not None
 

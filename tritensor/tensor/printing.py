@@ -152,7 +152,7 @@ def show(self: Tensor, values: str | None = None) -> str:
     """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying; `values` in place of its own."""
     if type(self._array) is WrappedArray:
         if self._array.instance is not None:
-            return show(self._array.value).replace("tensor(", f"{self._array.instance.cls.__name__}(", 1)
+            return _instance_repr(self, values)
         # Inside a transform a tensor has no values of its own: the wrapped one is shown.
         return _wrapped_repr(self._array)
     plain = type(self) is Tensor or self._heading or vars(type(self)).get("prints_plain")
@@ -194,6 +194,19 @@ def add_notes(out: str, notes: Sequence[str], indent: int, new_line: bool = Fals
             out += ", " + note
             length += len(note) + 2
     return out + ")"
+
+
+def _instance_repr(self: Tensor, values: str | None) -> str:
+    """What a tensor of a class with a __torch_dispatch__ shows: values that are given, or those of its own memory, else its shape."""
+    array: Any = self._array
+    opening, bare = f"{type(self).__name__}(", type(array.value._array) is MetaArray
+    notes = [f"size={tuple(array.shape)}"] if values is None and bare else []
+    if self.dtype not in (dtypes.default_float(), dtypes.int64, dtypes.bool_):
+        notes.append(f"dtype={self.dtype}")
+    notes += [f"grad_fn={self.grad_fn!r}"] if not self.is_leaf else ["requires_grad=True"] if self._tracked else []
+    if values is None:
+        values = "..." if bare else format_values(array.value._array, len(opening))
+    return add_notes(opening + values, notes, len(opening))
 
 
 def _wrapped_repr(x: WrappedArray) -> str:

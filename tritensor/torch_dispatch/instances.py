@@ -158,20 +158,26 @@ def copied(x: Tensor, memo: dict[int, Any]) -> Any:
     memo[id(x)] = made
     made._tracked = x._tracked
     made._grad = copy.deepcopy(x._grad, memo)
-    for name, value in _attributes(x).items():
+    for name, value in attributes_of(x).items():
         setattr(made, name, copy.deepcopy(value, memo))
     return made
 
 
-def _attributes(x: Tensor) -> dict[str, Any]:
-    return vars(x) | {name: getattr(x, name) for name in _slots(type(x)) if hasattr(x, name)}
+def slots_of(x: Tensor) -> dict[str, Any]:
+    """What an instance keeps in slots of its class."""
+    return {name: getattr(x, name) for name in _slots(type(x)) if hasattr(x, name)}
+
+
+def attributes_of(x: Tensor) -> dict[str, Any]:
+    """All that an instance holds."""
+    return vars(x) | slots_of(x)
 
 
 def reduced(x: Tensor) -> Any:
     """An instance for pickle: its class, what says its shape, and its attributes."""
     value = x._array.value  # type: ignore[union-attr]
     content = None if type(value._array) is MetaArray else value
-    return _rebuild, (type(x), tuple(x.shape), tuple(x.stride()), x.dtype.name, str(x.device), x._tracked, content, _attributes(x))
+    return _rebuild, (type(x), tuple(x.shape), tuple(x.stride()), x.dtype.name, str(x.device), x._tracked, content, attributes_of(x))
 
 
 def _rebuild(

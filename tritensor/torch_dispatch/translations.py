@@ -196,11 +196,7 @@ def _cast(x: Any, *, dtype: Any) -> Any:
 
 @translation
 def _copy(x: Any, *, memory_format: Any = contiguous_format) -> Any:
-    return (
-        aten.clone.default(x)
-        if memory_format in (contiguous_format, preserve_format)
-        else aten.clone.default(x, memory_format=memory_format)
-    )
+    return aten.clone.default(x) if memory_format is preserve_format else aten.clone.default(x, memory_format=memory_format)
 
 
 # -- reductions

@@ -48,6 +48,10 @@ def _extreme(x: Any = None, dim: Any = None, *args: Any, **kwargs: Any) -> str:
     return "default" if dim is None and not args else "other" if isinstance(dim, Tensor) else "dim"
 
 
+def _sort(x: Any = None, *args: Any, stable: bool | None = None, **kwargs: Any) -> str:
+    return "default" if stable is None else "stable"
+
+
 def _arange(start: Any = 0, end: Any = None, step: Any = None, **kwargs: Any) -> str:
     return "default" if end is None else "start" if step is None else "start_step"
 
@@ -64,9 +68,10 @@ OVERLOADS: dict[str, str | Callable[..., str]] = {
     "addcdiv_": "default", "lerp_": _second("Scalar", "Scalar"), "zeros": "default", "ones": "default", "rand": "default", "randn": "default",
     "randint": "default", "randperm": "default", "empty": "memory_format", "arange": _arange, "full": "default", "zeros_like": "default",
     "ones_like": "default", "empty_like": "default", "full_like": "default", "rand_like": "default", "randn_like": "default", "new_zeros": "default",
-    "new_ones": "default", "new_empty": "default", "new_full": "default", "new_empty_strided": "default", "sort": "default", "roll": "default",
+    "new_ones": "default", "new_empty": "default", "new_full": "default", "new_empty_strided": "default", "sort": _sort, "select": "int", "roll": "default",
     "cumsum": "default", "unbind": "int", "equal": "default", "t": "default", "transpose": "int", "lerp": _weight,
 }  # fmt: skip
+OVERLOADS["index"] = "Tensor"
 OVERLOADS |= {f"{name}_": "default" for op, name in UNARY.items() if op == name}
 OVERLOADS |= {f"{name}_": _second(numbers or "default", "Tensor") for name, numbers in BINARY.items() if numbers}
 OVERLOADS |= {f"{name}_": "Tensor" for name in _WRAPPED_NUMBERS} | {"pow_": _second("Scalar", "Tensor")}
@@ -74,14 +79,26 @@ _CREATING = frozenset(("zeros", "ones", "rand", "randn", "empty", "new_zeros", "
 _LEADING = {"new_zeros": 1, "new_ones": 1, "new_empty": 1}
 
 
+def _as_indices(index: Any) -> list[Any] | None:
+    """The tensors of an index that is made of tensors and whole slices alone, as aten.index takes them; None for any other."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if not any([isinstance(p, Tensor) for p in parts]) or not all([isinstance(p, Tensor) or p == slice(None) for p in parts]):
+        return None
+    return [p if isinstance(p, Tensor) else None for p in parts]
+
+
 @wrapper
 def tell(original: Callable[..., Any], shown: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What handlers make of a call of a public function that is told as one op; NotImplemented where it is not."""
     space, _, name = (shown or "").rpartition(".")
+    if name == "__getitem__":
+        name, args = "index", (args[0], _as_indices(args[1]))
     if name not in OVERLOADS or setting.off or space not in ("torch", "torch.Tensor"):
         return NotImplemented
     given = tensors_of((args, kwargs))
     if not protocol.setting.lower_modes and not find_dispatching(given):
+        return NotImplemented
+    if name == "index" and args[1] is None:
         return NotImplemented
     if (state.enabled and any([x._tracked for x in given])) or kwargs.get("out") is not None:
         return NotImplemented

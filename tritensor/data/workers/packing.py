@@ -19,6 +19,7 @@ from tritensor.multiprocessing.reductions import make_tensor_on
 from tritensor.ops.array import CudaArray, device_of
 from tritensor.tensor.copying import copy_compact, memory_owner, view_bytes
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.host_values import is_instance
 from tritensor.tensor.shared_memory import memory_base
 
 Span = tuple[int, int, int]  # a piece's number, the offset in it, bytes
@@ -91,7 +92,7 @@ class _Packer(ForkingPickler):
                 f"DataLoader: {named} on {device_of(array)}; workers hand over memory of the CPU: move the batch to the GPU in the training loop "
                 "(pin_memory=True lets that copy run beside the computation)"
             )
-        if tensor.is_meta:
+        if tensor.is_meta or is_instance(tensor):  # no memory of its own: what such a class holds is packed by itself
             return Tensor.__reduce_ex__(tensor, 4)
         memory, array = self._find_memory(array) if array.size else (None, array)
         offset = array.ctypes.data - memory.ctypes.data if memory is not None else 0

@@ -161,6 +161,7 @@ def name_tables() -> tuple[dict[str, Any], dict[int, Callable[..., Any]]]:
     for name, function in {
         "_rebuild_tensor": tensors.rebuild_tensor,
         "_rebuild_meta_tensor_no_storage": tensors.rebuild_meta_tensor,
+        "_rebuild_wrapper_subclass": tensors.rebuild_wrapper,
         "_rebuild_tensor_v2": tensors.rebuild_tensor_v2,
         "_rebuild_tensor_v3": tensors.rebuild_tensor_v3,
         "_rebuild_parameter": tensors.rebuild_parameter,

@@ -48,7 +48,6 @@ _UNSUPPORTED_TENSORS = {
     "_rebuild_sparse_csr_tensor": ("a sparse tensor", "save it with to_dense()"),
     "_rebuild_nested_tensor": ("a nested tensor", "save it as a list, unbind()"),
     "_rebuild_njt": ("a nested tensor", "save it as a list, unbind()"),
-    "_rebuild_wrapper_subclass": ("a tensor of a wrapper subclass", "save the plain tensor within it"),
     "DTensor": ("a tensor that is spread over processes", "save its full_tensor()"),
 }
 

@@ -193,7 +193,7 @@ class PickleVM:
         elif type(made) is np.ndarray:
             numpy_values.build_array(self, made, state)
         elif self.trusts(type(made)):
-            self.call_trusted(_set_state, made, state)
+            self.call_trusted(set_state, made, state)
         else:
             raise ForbiddenGlobalError(f"{self.label}: sets attributes of a {type(made).__name__}, which is no value")
         return made
@@ -213,7 +213,7 @@ def set_attributes(made: Any, state: Any) -> None:
         made.__dict__[name] = value
 
 
-def _set_state(made: Any, state: Any) -> None:
+def set_state(made: Any, state: Any) -> None:
     """Give a state as pickle does, for a class that the user calls safe."""
     if hasattr(made, "__setstate__"):
         made.__setstate__(state)

@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 
 from tritensor.ground.device import device
 from tritensor.ground.dtypes import DType
+from tritensor.ground.providers import provider
 from tritensor.io.torch_format.tensors import STORAGE_NAMES
 from tritensor.io.torch_format.written_storages import Storage, assign_windows
 from tritensor.nn.parameter import Buffer, Parameter, is_lazy
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage
+from tritensor.tensor.host_values import is_instance
 from tritensor.tensor.public_api.layout import strided
 from tritensor.tensor.size import Size
 
@@ -63,10 +65,17 @@ class _TensorFinder(pickle.Pickler):
         self.tensors: dict[int, Tensor] = {}
         self.storages: dict[int, Tensor] = {}  # what is a storage itself, as a tensor of its elements, by the storage's id
         self.attributes: list[dict[str, Any]] = []  # of those tensors; they may hold tensors, too
+        self.seen: set[int] = set()  # tensors of classes that compute by themselves
 
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, Tensor) and not is_lazy(obj):
             if id(obj) not in self.tensors:
+                if is_instance(obj):  # of a class with a __torch_dispatch__, whose memory is that of what it holds
+                    if id(obj) in self.seen:
+                        return 0
+                    self.seen.add(id(obj))
+                    self.attributes.append(provider("torch_dispatch.instances").attributes_of(obj))
+                    return 0
                 self.tensors[id(obj)] = obj
                 if obj.__dict__:
                     self.attributes.append(obj.__dict__)
@@ -132,7 +141,10 @@ class Pickler(PlainPickler):  # type: ignore[misc]
         if kind not in (Tensor, Parameter, Buffer) and kind.__reduce_ex__ is not Tensor.__reduce_ex__:
             return NotImplemented
         function, args = self._rebuild_call(obj, obj._tracked if kind is not Parameter else False)
-        state = dict(obj.__dict__)
+        state: Any = dict(obj.__dict__)
+        if is_instance(obj):
+            held = provider("torch_dispatch.instances").slots_of(obj)
+            state = (state, held) if held else state
         if kind is Parameter:
             plain = _PlainTensor(function, args)
             if state:
@@ -153,6 +165,13 @@ class Pickler(PlainPickler):  # type: ignore[misc]
                 t.stride(),
                 bool(requires_grad),
             )
+        if is_instance(t):
+            inner = t._array.value  # type: ignore[union-attr]
+            if not inner.is_meta:
+                return self._rebuild_call(inner, requires_grad)
+            return _intern_name("torch._utils", "_rebuild_wrapper_subclass"), (
+                type(t), t.dtype, tuple(t.shape), t.stride(), 0, t.layout, t.device, bool(requires_grad),
+            )  # fmt: skip
         window = self.windows.get(id(t))
         if window is None:
             self.kept_alive.append(t)

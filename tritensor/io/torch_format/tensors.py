@@ -11,15 +11,17 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import GradError
+from tritensor.ground.providers import provider
 from tritensor.ground.strides import memory_extent
 from tritensor.io.torch_format.pickle_errors import DamagedPickle, describe, reject
-from tritensor.io.torch_format.pickle_vm import set_attributes
+from tritensor.io.torch_format.pickle_vm import set_attributes, set_state
 from tritensor.nn.parameter import Buffer, Parameter
 from tritensor.ops.array import CudaArray, as_strided, from_host, to_host
 from tritensor.ops.strided_array import MetaArray, MetaStorage
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, make_storage
-from tritensor.tensor.host_values import new_instance
+from tritensor.tensor.host_values import is_instance, new_instance
+from tritensor.tensor.overriding.protocol import dispatches
 
 
 class StorageType:
@@ -162,6 +164,19 @@ def rebuild_meta_tensor(vm: Any, dtype: Any, size: Any, stride: Any, requires_gr
     return _set_requires_grad(new_tensor(MetaArray(memory, shape, dtype.numpy, strides)), requires_grad)
 
 
+def rebuild_wrapper(
+    vm: Any, cls: Any, dtype: Any, size: Any, stride: Any, offset: Any, layout: Any, where: Any, requires_grad: Any
+) -> Tensor:
+    """torch._utils._rebuild_wrapper_subclass: a tensor of a class with a __torch_dispatch__, without memory; what it holds are its attributes."""
+    if not isinstance(cls, type) or not vm.trusts(cls) or not issubclass(cls, Tensor) or not dispatches(cls):
+        raise DamagedPickle(f"a tensor of class {getattr(cls, '__name__', cls)}, which has no __torch_dispatch__")
+    if not isinstance(dtype, DType):
+        reject(dtype, "a dtype")
+    shape, strides = _as_sizes("size", size), _as_sizes("stride", stride)
+    made: Tensor = provider("torch_dispatch.instances").make_wrapper(cls, shape, strides=strides, dtype=dtype, device=where)
+    return _set_requires_grad(made, requires_grad)
+
+
 def _as_tensor(given: Any) -> Tensor:
     return given if isinstance(given, Tensor) else reject(given, "a tensor")
 
@@ -184,9 +199,13 @@ def rebuild_parameter_with_state(_: Any, data: Any, requires_grad: Any, hooks: A
 def rebuild_from_type(vm: Any, function: Any, cls: Any, args: Any, state: Any) -> Tensor:
     """torch._tensor._rebuild_from_type_v2: a tensor with attributes, or of a class of its own."""
     function = getattr(function, "stands", function)  # as trusted.py has it
-    if vm.constructors.get(id(function)) not in (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter):
+    if vm.constructors.get(id(function)) not in (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, rebuild_wrapper):
         raise DamagedPickle("a tensor is rebuilt by what is no function for it")
     made: Tensor = vm.call(function, args)
+    if dispatches(cls) and vm.trusts(cls):
+        made = made if is_instance(made) else provider("torch_dispatch.instances").as_instance(cls, made).requires_grad_(made._tracked)
+        set_state(made, state)
+        return made
     if cls is not Tensor and cls is not Parameter:
         if not vm.trusts(cls) or not issubclass(cls, Tensor):
             raise DamagedPickle(f"a tensor of class {getattr(cls, '__name__', cls)}")

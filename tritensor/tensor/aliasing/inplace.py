@@ -227,7 +227,8 @@ def _fit_value(x: Tensor, value: Any, name: str) -> Tensor:
         rank = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
         if rank[have.kind] > rank[want.kind]:
             raise DTypeError(
-                f"{name}: the result is {have.name} and does not fit into {want.name}; use the out-of-place form, or convert with .to(...)"
+                f"{name}: the result is {have.name} and does not fit into {want.name}, to which it can't be cast in place; use the "
+                "out-of-place form, or convert with .to(...)"
             )
         value = ops.cast(value, dtype=x._array.dtype)
     if value._array.shape != x._array.shape:
