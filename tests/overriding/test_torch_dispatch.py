@@ -348,3 +348,19 @@ def test_what_is_wrong_is_named() -> None:
         tt.ones(1)
     assert tt.ones(1).tolist() == [1], "the mode is left"
     assert bare(3) == 3
+
+
+def test_names_that_programs_look_under() -> None:
+    from tritensor._ops import OpOverload, OpOverloadPacket
+    from tritensor.utils._mode_utils import no_dispatch
+    from tritensor.utils._python_dispatch import _pop_mode_temporarily
+
+    assert isinstance(aten.add.Tensor, OpOverload)
+    assert isinstance(aten.add, OpOverloadPacket)
+    with Log() as log:
+        with no_dispatch():
+            tt.ones(2) + 1
+        with _pop_mode_temporarily() as mode:
+            tt.ones(2) + 1
+        assert mode is log
+        assert log.names == []

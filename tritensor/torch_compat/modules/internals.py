@@ -20,6 +20,7 @@ from tritensor.tensor.overriding.protocol import DisableTorchFunctionSubclass as
 from tritensor.tensor.overriding.protocol import disabled_torch_dispatch as _disabled_torch_dispatch_impl  # noqa: F401
 from tritensor.tensor.overriding.protocol import disabled_torch_function as _disabled_torch_function_impl  # noqa: F401
 from tritensor.torch_dispatch.asking import DisableTorchDispatch as _DisableTorchDispatch  # noqa: F401
+from tritensor.torch_dispatch.asking import below_autograd as _AutoDispatchBelowAutograd  # noqa: F401
 
 _TensorMeta = type(Tensor)  # the class of the class Tensor, in annotations of what is one
 CUDA_HOME = None  # torch.utils.cpp_extension: where nvcc stands; nothing is built here

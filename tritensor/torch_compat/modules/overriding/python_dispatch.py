@@ -50,6 +50,17 @@ class _disable_current_modes:
         setting.lower_modes = self.before
 
 
+class _pop_mode_temporarily:
+    """A context manager in which the innermost mode is handed nothing; it gives that mode."""
+
+    def __enter__(self) -> Any:
+        self.mode = setting.lower_modes.pop()
+        return self.mode
+
+    def __exit__(self, *exc: object) -> None:
+        setting.lower_modes.append(self.mode)
+
+
 def is_traceable_wrapper_subclass_type(t: type) -> bool:
     """Whether a class of tensors says what it is made of: `__tensor_flatten__` and `__tensor_unflatten__`."""
     return issubclass(t, Tensor) and t is not Tensor and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
