@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import secrets
+import socket
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tritensor.ground.errors import ArgumentError
@@ -15,6 +18,7 @@ _NAMES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("SLURM_PROCID", "SLURM_NTASKS"),
 )
+_MEETING = "tritensor/meeting"  # the key of a store under which rank 0 says where ranks meet
 _LOCAL = ("LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 
 
@@ -60,6 +64,14 @@ def find_meeting_point(method: str, environment: Mapping[str, str] = os.environ)
         return parts.netloc
     found = environment.get("MASTER_ADDR"), environment.get("MASTER_PORT")
     return None if None in found else f"{found[0]}:{found[1]}"
+
+
+def meet_in_store(store: Any, rank: int) -> str:
+    """The meeting point that rank 0 writes into a store which all ranks open. Raises DistStoreError where rank 0 does not come."""
+    if rank == 0:
+        # A name of this world alone: the next one's store, of the same path, may not lead back to this one's folder.
+        store.set(_MEETING, f"{socket.gethostname()}:{secrets.token_hex(8)}")
+    return store.get(_MEETING).decode()
 
 
 def read_local_rank(environment: Mapping[str, str] = os.environ) -> int | None:

@@ -20,7 +20,7 @@ from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.backends.one_process import OneProcess
 from tritensor.distributed.calls import Call
 from tritensor.distributed.debug_level import DebugLevel, get_debug_level
-from tritensor.distributed.environment import find_meeting_point, read_local_rank, read_rank_and_size
+from tritensor.distributed.environment import find_meeting_point, meet_in_store, read_local_rank, read_rank_and_size
 from tritensor.distributed.process_group import (
     GroupMember,
     ProcessGroup,
@@ -37,6 +37,7 @@ from tritensor.ground.errors import ArgumentError
 BACKENDS = ("gloo", "nccl", "mpi", "ucc", "xccl", "fake")
 default_pg_timeout = timedelta(minutes=30)  # how long a group waits for its processes where nothing is said
 _made = 0
+_store: Any = None  # where the processes met, kept as long as the world: a FileStore's file goes with its last user
 _said_gloo = False
 
 
@@ -157,7 +158,7 @@ def init_process_group(
     World size and rank are given, or stand in init_method (`tcp://host:port?rank=0&world_size=1`) or, with "env://", which is the default,
     in the environment: RANK and WORLD_SIZE (tritensor.launch, torchrun), or what mpiexec or Slurm set. Processes that these have started find
     one another through MPI; others of one machine (multiprocessing.spawn, torchrun) meet at the address, MASTER_ADDR and MASTER_PORT, which
-    takes MPICH's mpiexec. A world of one process needs no library.
+    takes MPICH's mpiexec; or in a `store` that all of them open, and in which rank 0 says where. A world of one process needs no library.
 
     Args:
         backend: "mpi" for tensors on the CPU, "nccl" for those on GPUs, "cpu:mpi,cuda:nccl" for both; "gloo" means "mpi". Where nothing is
@@ -171,6 +172,7 @@ def init_process_group(
         DistError: not started as that many processes, or the processes differ in program or versions.
         RankFailedError: a process does not come within the timeout.
     """
+    global _store
     # A second world would leave groups of the first whose ranks mean other processes.
     if is_initialized():
         raise ArgumentError("init_process_group: trying to initialize the default process group twice; call destroy_process_group() first")
@@ -193,9 +195,11 @@ def init_process_group(
     if size > 1:
         _check_backends(words)
         _warn_gloo(backend)
-        backends = _make_backends(words, number, size, seconds, device_id, find_meeting_point(init_method or "env://"))
+        meeting = find_meeting_point(init_method or "env://") if store is None else meet_in_store(store, number)
+        backends = _make_backends(words, number, size, seconds, device_id, meeting)
     detail = get_debug_level() is DebugLevel.DETAIL
     GroupMember.WORLD = ProcessGroup(range(size), backend or "undefined", group_name or "default_pg", backends, number, seconds, detail)
+    _store = store
 
 
 def _to_seconds(name: str, timeout: timedelta | None) -> float:
@@ -246,7 +250,7 @@ def _make_nccl(world: Backend | None, rank: int, size: int, seconds: float, devi
 
 def destroy_process_group(group: Any = None) -> None:
     """Forget a group; all of them without one. Waits for an async_save that goes on in it. Raises ValueError where there is none, or no such one."""
-    global _made
+    global _made, _store
     if GroupMember.WORLD is None:
         raise ArgumentError("destroy_process_group: no process group has been initialised; there is nothing to destroy")
     # Groups were split off the world's backends, so they end with it.
@@ -254,7 +258,7 @@ def destroy_process_group(group: Any = None) -> None:
         for made in (*_groups, GroupMember.WORLD):
             _close(made)
         _groups.clear()
-        GroupMember.WORLD, _made = None, 0
+        GroupMember.WORLD, _store, _made = None, None, 0
     elif group in _groups:
         _groups.remove(group)
         _close(group)

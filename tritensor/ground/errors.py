@@ -135,6 +135,14 @@ class DistError(RuntimeError):
     """Something that processes cannot do together: not started as a group, of different programs, at odds over what they call."""
 
 
+class DistStoreError(DistError):
+    """What did not come to a store of keys within its timeout."""
+
+
+class QueueEmptyError(DistStoreError):
+    """A store's queue that holds nothing, asked without waiting."""
+
+
 class DistBackendError(DistError):
     """What MPI or NCCL reports; the message has its words."""
 
