@@ -61,7 +61,10 @@ class Module(Movable):
 
     _call_impl = _wrapped_call_impl = __call__  # PyTorch's private names for it, which older code calls
     _forward_hooks, _forward_pre_hooks, _backward_hooks = hooks.table("forward"), hooks.table("forward_pre"), hooks.table("backward")
-    _state_dict_hooks, _load_state_dict_pre_hooks = hooks.table("state_post"), hooks.table("load_pre")
+    _backward_pre_hooks, _state_dict_hooks, _state_dict_pre_hooks = (
+        hooks.table(kind) for kind in ("backward_pre", "state_post", "state_pre")
+    )
+    _load_state_dict_pre_hooks, _load_state_dict_post_hooks = hooks.table("load_pre"), hooks.table("load_post")
 
     # registration
     def register_parameter(self, name: str, param: Parameter | None) -> None:

@@ -282,6 +282,26 @@ def test_the_dictionaries_of_hooks_that_scripts_reach_for() -> None:
     assert repr(nn.Module()._backward_hooks) == "{}"
 
 
+@pytest.mark.parametrize(
+    ("register", "table"),
+    [
+        ("register_full_backward_pre_hook", "_backward_pre_hooks"), ("register_full_backward_hook", "_backward_hooks"),
+        ("register_state_dict_pre_hook", "_state_dict_pre_hooks"), ("register_state_dict_post_hook", "_state_dict_hooks"),
+        ("register_load_state_dict_pre_hook", "_load_state_dict_pre_hooks"),
+        ("register_load_state_dict_post_hook", "_load_state_dict_post_hooks"),
+    ],
+)  # fmt: skip
+def test_every_kind_of_hook_has_its_dictionary(register: str, table: str) -> None:
+    module = nn.Linear(2, 2)
+    assert not getattr(module, table)
+    handle = getattr(module, register)(hook := lambda *_: None)
+    assert list(getattr(module, table)) == [handle.id]
+    if table != "_load_state_dict_pre_hooks":  # wrapped, in PyTorch too
+        assert list(getattr(module, table).values()) == [hook]
+    getattr(module, table).clear()
+    assert not getattr(module, table)
+
+
 def test_hooks_under_their_private_names():
     """Public code counts, finds and clears hooks by _forward_hooks and its kin."""
     m, seen = nn.Linear(2, 2), []
