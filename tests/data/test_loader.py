@@ -236,6 +236,17 @@ def test_a_stream_has_no_order(options: dict[str, Any]) -> None:
         DataLoader(Stream(4), **options)
 
 
+def test_a_streams_samplers_say_nothing_for_ever() -> None:
+    """What libraries look at before they read a loader."""
+    batches, singles = DataLoader(Stream(5), batch_size=2), DataLoader(Stream(5), batch_size=None)
+    assert batches.batch_sampler is not None
+    assert type(batches.sampler) is type(singles.sampler) is tt.utils.data.dataloader._InfiniteConstantSampler
+    assert next(iter(batches.batch_sampler)) == [None, None]
+    assert (batches.batch_sampler.sampler, singles.batch_sampler) == (batches.sampler, None)
+    assert [len(batch) for batch in batches] == [2, 2, 1]
+    assert len(list(singles)) == 5
+
+
 def test_batches_can_be_pinned() -> None:
     loader = DataLoader(numbers(4), pin_memory=True, batch_size=2)
     assert all(x.is_pinned() and y.is_pinned() for x, y in loader)

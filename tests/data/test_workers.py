@@ -217,7 +217,10 @@ def test_what_auto_means() -> None:
 
 
 def test_more_workers_than_processors_are_told(recwarn: pytest.WarningsRecorder) -> None:
-    with pytest.warns(UserWarning, match=rf"num_workers={count_cores() + 1} and {count_cores()} processors"):
+    with pytest.warns(
+        UserWarning,
+        match=rf"^This DataLoader will create {count_cores() + 1} worker processes in total; there are {count_cores()} processors",
+    ):
         DataLoader([1], num_workers=count_cores() + 1)
 
 
@@ -365,3 +368,16 @@ def test_a_worker_starts_without_the_compiler() -> None:
         ).returncode
         == 0
     )
+
+
+@pytest.mark.parametrize("affinity", [True, False])
+def test_a_machine_without_affinities_is_asked_for_its_processors(monkeypatch: pytest.MonkeyPatch, affinity: bool) -> None:
+    import tritensor.utils.data.dataloader as module
+
+    if affinity:
+        monkeypatch.setattr(module.os, "sched_getaffinity", lambda process: {0})
+    else:  # macOS has none
+        monkeypatch.delattr(module.os, "sched_getaffinity")
+        monkeypatch.setattr(module.os, "cpu_count", lambda: 1)
+    with pytest.warns(UserWarning, match="^This DataLoader will create 2 worker processes in total; there are 1 processors"):
+        DataLoader([1], num_workers=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -92,6 +93,7 @@ def test_placements_annotate_and_say_what_is_missing() -> None:
         assert not isinstance(tt.ones(1), getattr(types, name))
     with pytest.raises(NotImplementedError, match="cut by fully_shard alone"):
         types._StridedShard(0, split_factor=2)
+    assert isinstance(Mock(spec=types.DTensor), types.DTensor)
     assert types.Shard(0).is_shard(0)
     assert isinstance(types.Shard(0), types.Placement)
     assert types.Shard.local_shard_size_and_offset(5, 2, 1) == (2, 3)

@@ -12,7 +12,7 @@ from tritensor.data.collate import default_collate, default_convert, pin_tensors
 from tritensor.data.dataset import IterableDataset
 from tritensor.data.iterators import DatasetKind, SingleProcessIterator
 from tritensor.data.loader_options import check_batches, check_workers, count_workers
-from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
+from tritensor.data.sampler import BatchSampler, ConstantSampler, RandomSampler, SequentialSampler, draw_seed
 from tritensor.random import Generator
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")  # the batches were planned with these
@@ -100,10 +100,11 @@ class DataLoader:
         self.generator = generator
         self._streams = isinstance(dataset, IterableDataset)
         check_batches(self._streams, batch_size, shuffle, sampler, batch_sampler, drop_last)
-        if sampler is None and not self._streams:
+        if self._streams:
+            sampler = ConstantSampler()
+        elif sampler is None:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
-        if batch_sampler is None and batch_size is not None and not self._streams:
-            assert sampler is not None
+        if batch_sampler is None and batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         elif batch_sampler is not None:
             batch_size, drop_last = None, False
@@ -162,7 +163,7 @@ class DataLoader:
     def _index_sampler(self) -> Iterable[Any]:
         """The iterable that says which samples come next: lists of indices, or single ones."""
         found = self.sampler if self.batch_sampler is None else self.batch_sampler
-        assert found is not None, "an IterableDataset has no indices"
+        assert found is not None
         return found
 
     @property
@@ -173,7 +174,7 @@ class DataLoader:
     @property
     def _auto_collation(self) -> bool:
         """Whether batches are made of indices or of samples of a stream."""
-        return self.batch_sampler is not None or (self._streams and self.batch_size is not None)
+        return self.batch_sampler is not None
 
     def _make_reader(self) -> Callable[[Any], Any]:
         """A function that makes a batch of an entry of the index sampler, in this process."""

@@ -15,7 +15,7 @@ PREFETCH = 2  # batches that each worker makes ahead
 
 def count_cores() -> int:
     """The processors that this process may use: its affinity, and its control group's share of time, rounded up."""
-    found = len(os.sched_getaffinity(0))
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         with open("/sys/fs/cgroup/cpu.max") as file:
             quota, period = file.read().split()
@@ -34,8 +34,9 @@ def count_workers(given: int | str) -> int:
         )
     if given > count_cores():
         warnings.warn(
-            f"DataLoader: num_workers={given} and {count_cores()} processors for this process: more workers than that mostly wait for one another, unless "
-            'they wait for disks or networks; num_workers="auto" takes as many as pay',
+            # PyTorch's first words, by which programs filter it
+            f"This DataLoader will create {given} worker processes in total; there are {count_cores()} processors for this process: more workers than "
+            'that mostly wait for one another, unless they wait for disks or networks; num_workers="auto" takes as many as pay',
             stacklevel=3,
         )
     return given

@@ -123,6 +123,13 @@ class RandomSampler(Sampler[int]):
         return self.num_samples
 
 
+class ConstantSampler(Sampler[None]):
+    """None for ever: what stands in the sampler's place where a dataset is a stream, whose samples have no indices."""
+
+    def __iter__(self) -> Iterator[None]:
+        return itertools.repeat(None)
+
+
 class SubsetRandomSampler(Sampler[int]):
     """The given indices, in a new random order each time."""
 

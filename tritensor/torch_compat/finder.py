@@ -16,7 +16,7 @@ from tritensor.nn import functional
 from tritensor.tensor.public_api import op_forms
 from tritensor.tensor.public_api.publish import namespaces
 from tritensor.torch_compat import recorded_names
-from tritensor.torch_compat.locations import ADDED, COMMANDS, FILES, IMPORTED
+from tritensor.torch_compat.locations import ADDED, COMMANDS, FILES, IMPORTED, STANDARD
 from tritensor.torch_compat.missing import is_importing, refuse, refuse_module
 from tritensor.torch_compat.placeholders import NAMES_ONLY, find_placeholder
 
@@ -117,7 +117,7 @@ def _find_imported(path: str, name: str) -> Any:
             module, _, attribute = known[name].partition(":")
             holder = importlib.import_module("tritensor" + ("." + module if module else ""))
             return getattr(holder, attribute) if attribute else holder  # `from torch.nn.modules.linear import torch` is written, too
-    return ABSENT
+    return importlib.import_module(name) if name in STANDARD.get(path, ()) else ABSENT
 
 
 def _find_at_home(path: str, name: str) -> Any:

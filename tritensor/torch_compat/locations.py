@@ -42,6 +42,8 @@ FILES = {
     "utils.data.datapipes": "data_pipes", "utils.data.datapipes.iter": "data_pipes", "utils.data.datapipes.iter.combinatorics": "data_pipes",
 }  # fmt: skip
 FILES = {path: f"torch_compat.modules.{file}" for path, file in FILES.items()} | ELSEWHERE
+# Python's own modules that PyTorch's import, through which tests set what the machine is said to have.
+STANDARD = {"utils.data.dataloader": ("os",)}
 # Names that a module has beside its own: {path: {file of modules/, or behind a point module of the package: names}}, name=other where another name
 # stands there. Nothing of it is imported before somebody asks for the name.
 _ADDED: dict[str, dict[str, str]] = {
@@ -152,7 +154,8 @@ _ADDED: dict[str, dict[str, str]] = {
     "utils": {".nn.moving": "swap_tensors"},
     "utils.data.dataloader": {".data.iterators":
         "_BaseDataLoaderIter=LoaderIterator _SingleProcessDataLoaderIter=SingleProcessIterator _MultiProcessingDataLoaderIter=MultiProcessIterator "
-        "_DatasetKind=DatasetKind"},
+        "_DatasetKind=DatasetKind",
+        ".data.sampler": "_InfiniteConstantSampler=ConstantSampler"},
     "utils.dlpack": {"internals": "to_dlpack"},
     "utils.cpp_extension": {"internals": "CUDA_HOME ROCM_HOME=CUDA_HOME"},
 }  # fmt: skip

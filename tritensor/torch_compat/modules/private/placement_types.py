@@ -18,7 +18,9 @@ class _StridedShard:
 
 class _Shards(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Sharded)  # programs ask `isinstance(p, DTensor)` before p.full_tensor()
+        return isinstance(instance, Sharded) or super().__instancecheck__(
+            instance
+        )  # programs ask `isinstance(p, DTensor)` before p.full_tensor()
 
 
 class DTensor(metaclass=_Shards):
