@@ -243,6 +243,10 @@ class Optimizer(Hooked):
                 deepcopy(entries) if p is None else {k: adopt_state(v, p, k, self._scalars) for k, v in entries.items()}
             )
         for mine, other in zip(self.param_groups, groups, strict=True):
+            for name in (
+                mine.keys() - other.keys() - {"param_names", *self.defaults}
+            ):  # a schedule's initial_lr, which the loaded group had not yet
+                del mine[name]
             mine.update({k: v for k, v in other.items() if k != "params"})
         # by __setstate__, which subclasses override to give old groups their new settings
         self.__setstate__({"state": loaded, "param_groups": self.param_groups})

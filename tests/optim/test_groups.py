@@ -111,3 +111,16 @@ def test_what_no_step_can_be_computed_with_is_refused_at_once(
     p = nn_parameter(tt, [0.5, -1.0], "float32")
     with pytest.raises(kind, match=message):
         getattr(optim, name)([{"params": [p], **group}])
+
+
+def test_a_loaded_group_replaces_what_was_there() -> None:
+    """A schedule's initial_lr is no setting of a group that was saved before the schedule came; names of parameters and defaults stay."""
+    w = nn.Parameter(tt.ones(2))
+    opt = optim.SGD([("w", w)], lr=0.1, momentum=0.5)
+    before = opt.state_dict()
+    del before["param_groups"][0]["param_names"], before["param_groups"][0]["momentum"]
+    optim.lr_scheduler.ExponentialLR(opt, 0.5)
+    opt.load_state_dict(before)
+    group = opt.param_groups[0]
+    assert "initial_lr" not in group
+    assert (group["params"], group["param_names"], group["momentum"]) == ([w], ["w"], 0.5)

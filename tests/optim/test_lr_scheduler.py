@@ -122,6 +122,16 @@ def test_plateau():
     assert up.best == 1.0
 
 
+def test_a_plateaus_way_to_reduce_can_be_replaced():
+    """ignite sets one that reduces some groups alone; it is given the epoch."""
+    epochs = []
+    schedule = schedules.ReduceLROnPlateau(optimizer(), patience=0)
+    schedule._reduce_lr = epochs.append
+    for metric in (1.0, 2.0, 0.5, 3.0):
+        schedule.step(metric)
+    assert epochs == [2, 4]
+
+
 def test_plateau_thresholds_of_negative_metrics():
     """PyTorch's bounds: best * (1 - threshold), whatever best's sign."""
     for mode, kind, best, better, worse in [
