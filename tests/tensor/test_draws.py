@@ -115,3 +115,10 @@ def test_normal_numbers_have_their_mean_and_deviation(mean: float, std: float, o
     for x in (tt.empty(4000, device=on).normal_(mean, std), tt.normal(mean, std, (4000,), device=on)):
         assert x.mean().item() == pytest.approx(mean, abs=0.06 * std)
         assert x.std().item() == pytest.approx(std, rel=0.06)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_complex_draw_is_a_tensor_of_any_shape(shape: tuple[int, ...]) -> None:
+    x = tt.randn(shape, dtype=tt.complex64)
+    assert (x * x - x.square()).abs().max().item() < 1e-6
+    assert (x.dtype, x.shape) == (tt.complex64, shape)

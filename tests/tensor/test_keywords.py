@@ -329,3 +329,15 @@ def test_functions_that_a_class_holds_do_not_take_the_object() -> None:
         tt.tanh(object(), x)
     with pytest.raises(TypeError, match="tanh"):
         held.activation("text")
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b", "value"),
+    [("mul", 5, 4, 20), ("add", True, 3, 4), ("sub", 5, 4.5, 0.5), ("div", 5, 4, 1.25), ("floor_divide", 5, 4, 1), ("multiply", 2j, 2, 4j)],
+)
+def test_arithmetic_of_two_numbers_is_a_tensor(name: str, a: Any, b: Any, value: Any) -> None:
+    found = getattr(tt, name)(a, b)
+    assert found.dtype == tt.tensor(value).dtype
+    assert found.item() == value
+    with pytest.raises(TypeError, match="maximum: input is an int"):
+        tt.maximum(5, 4)

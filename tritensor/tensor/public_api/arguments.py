@@ -21,7 +21,8 @@ from tritensor.ground.call_site import warn
 from tritensor.ground.errors import ArgumentError
 from tritensor.ops.table import registry
 from tritensor.random import Generator
-from tritensor.tensor.core import Tensor
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.parsing.data import parse_values
 
 # What annotations say to `explain_error`; to a type checker both are anything, because arrays and lists are taken in many places.
 Operand = Any  # a tensor, or a number
@@ -38,6 +39,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "shape": ("size",),
     "size": ("shape",),
 }  # fmt: skip
+# PyTorch's functions that take a number as their input beside a number: mul(5, 4) is tensor(20).
+_OF_NUMBERS = ("add", "sub", "mul", "div", "true_divide", "floor_divide", "multiply", "subtract", "divide")
 _KEYWORD = Parameter.KEYWORD_ONLY
 _OUT = Parameter("out", _KEYWORD, default=None, annotation="Tensor | None")
 _OPTIONS = (
@@ -99,6 +102,8 @@ def repair_arguments(
         Exception: otherwise the error itself.
     """
     assert error.__traceback__ is not None
+    if name in _OF_NUMBERS and args and isinstance(args[0], int | float | complex):
+        return (new_tensor(parse_values(name, args[0], None)), *args[1:]), dict(kwargs)
     if awaken(args, kwargs):
         return args, dict(kwargs)
     if args and _is_attribute(f, args[0]):

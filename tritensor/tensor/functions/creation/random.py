@@ -104,7 +104,8 @@ def _draw_standard_normal(shape: tuple[int, ...], dtype: np.dtype, on: device, g
         parts = _draw_complex(_draw_standard_normal, shape, dtype, on, generator)
         if on.type == "meta":
             return new_tensor(parts)
-        return new_tensor(parts * dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5)))
+        parts *= dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5))  # in place: numpy makes a scalar of what has no dimensions
+        return new_tensor(parts)
     seed, offset = next_position(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator, on)
     return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
