@@ -51,6 +51,19 @@ def test_spawned_processes(tmp_path: Path) -> None:
         assert (tmp_path / f"{rank}.txt").read_text() == f"{rank} 2 [[0.125, 0.125, 0.125, 0.125, 0.125, 0.125], [-0.225, -0.225]]\n"
 
 
+def test_mpi_that_began_alone_cannot_grow() -> None:
+    """Lightning imports mpi4py to see whether mpiexec has started the program, before it starts other ranks itself."""
+    code = "import mpi4py.MPI, tritensor.distributed as dist; dist.init_process_group('mpi')"
+    variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": PORT}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment() | variables, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (
+        "world_size is 2, and MPI has started 1 process (this one alone, when the program or a library imported mpi4py.MPI" in done.stderr
+    )
+    assert "python -m tritensor.launch -n 2" in done.stderr
+
+
 def test_torchruns_variables_from_a_shell() -> None:
     before = set(holders())
     ranks = [start(rank, 3) for rank in (2, 0, 1)]

@@ -54,8 +54,9 @@ def join_world(version: str, rank: int, size: int, seconds: float, meeting: str 
     # MPI's world is what its launcher has made, whatever the program or the environment says.
     if found != size:
         how = _HOW.format(size=size, script=describe_script()[0])
+        alone = "" if is_started() else " (this one alone, when the program or a library imported mpi4py.MPI, and MPI's world cannot grow)"
         raise DistError(
-            f"init_process_group: world_size is {size}, and MPI has started {found} process{'es' * (found > 1)}; start them together: {how}, or by "
+            f"init_process_group: world_size is {size}, and MPI has started {found} process{'es' * (found > 1)}{alone}; start them together: {how}, or by "
             f"mpiexec -n {size} or srun -n {size}"
         )
     abort_on_errors()
