@@ -137,7 +137,9 @@ class _Check:
         doubles = all(self.args[i]._array.dtype in _DOUBLE for i in self.checked)
         kinds = [y._array.dtype for y in self.outputs]
         # A step of eps is lost in others.
-        self.places = [o for o, t in enumerate(kinds) if t.kind in "fcV" and (t in _DOUBLE or not doubles)]
+        places = [o for o, t in enumerate(kinds) if t.kind in "fcV" and (t in _DOUBLE or not doubles)]
+        # An output without a gradient beside others is none of the function's differentiable ones (an index, a threshold); alone it must be constant.
+        self.places = [o for o in places if self.outputs[o]._tracked] or places
 
     def backward(self, nondet_tol: float, types: bool) -> None:
         """Backward against differences."""

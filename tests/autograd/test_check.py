@@ -117,3 +117,12 @@ def test_forward_mode() -> None:
     assert gradcheck(lambda a, b: ((a @ b).tanh(), a.exp()), (a, b), check_forward_ad=True)
     with pytest.raises(GradcheckError, match="by forward mode"):
         gradcheck(lambda a: a + (a - a.detach()), a, check_forward_ad=True, check_backward_ad=False)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_an_output_without_a_gradient_is_left_out_beside_others(fast_mode: bool) -> None:
+    """As in PyTorch: a function may return a threshold or an index beside its value; by itself it must be constant."""
+    x = tt.tensor([0.5, 2.0], dtype=tt.float64, requires_grad=True)
+    assert gradcheck(lambda x: (x * x, x.detach().max()), (x,), fast_mode=fast_mode)
+    with pytest.raises(GradcheckError, match="output 0 with respect to input 0"):
+        gradcheck(lambda x: x.detach().max(), (x,), fast_mode=fast_mode)

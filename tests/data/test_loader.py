@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -245,6 +246,10 @@ def test_a_streams_samplers_say_nothing_for_ever() -> None:
     assert (batches.batch_sampler.sampler, singles.batch_sampler) == (batches.sampler, None)
     assert [len(batch) for batch in batches] == [2, 2, 1]
     assert len(list(singles)) == 5
+
+
+def test_a_mock_of_a_loader_has_what_libraries_ask() -> None:
+    assert hasattr(Mock(spec=DataLoader), "multiprocessing_context")
 
 
 def test_batches_can_be_pinned() -> None:

@@ -262,3 +262,18 @@ def test_without_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         dist.init_process_group("mpi", rank=0, world_size=2)
     assert not dist.is_initialized()
+
+
+@pytest.mark.usefixtures("world")
+def test_a_modules_values_are_made_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch.distributed.utils' private way, which Lightning calls before it runs a model without gradients."""
+    from tritensor.torch_compat.modules.distributed import module_states
+
+    sent: list[list[tuple[int, ...]]] = []
+    monkeypatch.setattr(module_states, "broadcast_all", lambda tensors, group, root: sent.append([tuple(t.shape) for t in tensors]))
+    model = nn.BatchNorm1d(3)
+    for buffers in (True, False):
+        dist.utils._sync_module_states(
+            model, dist.group.WORLD, 1 << 20, src=0, params_and_buffers_to_ignore={"bias"}, broadcast_buffers=buffers
+        )
+    assert sent == [[(3,), (3,), (3,), ()], [(3,)]]

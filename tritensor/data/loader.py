@@ -70,6 +70,7 @@ class DataLoader:
     tensor([8, 9]) tensor([64, 81])
     """
 
+    multiprocessing_context: Any = None  # of the class, too: mocks of a loader have its attributes
     _ready = False
     _forks = False  # new processes could not be given the dataset or a function
 

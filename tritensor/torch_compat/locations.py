@@ -37,6 +37,7 @@ FILES = {
     "distributed.tensor.placement_types": "private.placement_types", "distributed.tensor._utils": "distributed.tensor_layout",
     "distributed._composable": "distributed.composable_fsdp", "distributed._composable.fsdp": "distributed.composable_fsdp",
     "distributed._functional_collectives": "distributed.functional_collectives",
+    "distributed.utils": "distributed.module_states",
     "distributed.checkpoint.hf_storage": "distributed.absent_storage",
     "_dynamo._trace_wrapped_higher_order_op": "tracing.index_by_tensors",
     "utils.data.datapipes": "data_pipes", "utils.data.datapipes.iter": "data_pipes", "utils.data.datapipes.iter.combinatorics": "data_pipes",

@@ -187,6 +187,20 @@ def test_what_the_thread_met_is_raised_by_the_next_call(tmp_path: Path, monkeypa
     assert [e.step for e in accumulated(tmp_path).Scalars("a")] == [1, 3]
 
 
+def test_a_thread_that_was_stopped_is_followed_by_another(tmp_path: Path) -> None:
+    """Test suites stop the daemon threads that a test has left, by a method of tensorboard's own thread."""
+    with SummaryWriter(tmp_path / "a") as first:
+        (thread,) = [t for t in threading.enumerate() if t.name == "tensorboard"]
+        thread.stop()  # type: ignore[attr-defined]
+        assert not thread.is_alive()
+        first.add_scalar("x", 1, 1)
+        with SummaryWriter(tmp_path / "b", max_queue=1) as second:
+            assert [t for t in threading.enumerate() if t.name == "tensorboard"] not in ([], [thread])
+            second.add_scalar("y", 2, 2)
+    assert [e.step for e in accumulated(tmp_path / "a").Scalars("x")] == [1]
+    assert [e.step for e in accumulated(tmp_path / "b").Scalars("y")] == [2]
+
+
 def test_several_threads_log_at_once(tmp_path: Path) -> None:
     writer = SummaryWriter(tmp_path, max_queue=2)
 

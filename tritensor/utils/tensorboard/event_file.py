@@ -159,25 +159,43 @@ def _start_watching(sink: Sink) -> None:
     _work.set()  # it may sleep for longer than this file may wait
     with _starting:
         if _thread is None or not _thread.is_alive():
-            _thread = threading.Thread(target=_write_behind, name="tensorboard", daemon=True)
+            _thread = _Writer()
             _thread.start()
 
 
-def _write_behind() -> None:
-    while True:
-        now = time.monotonic()
-        # at the latest when a record has waited for flush_secs
-        _work.wait(max(0.05, min((s.next_flush - now for s in list(_sinks)), default=60.0)))
-        _work.clear()
-        time.sleep(_GATHER)
-        now = time.monotonic()
-        for sink in list(_sinks):
-            if sink.wake_requested or sink.next_flush <= now:
-                try:
-                    sink.drain()
-                except OSError as error:
-                    sink.error = error  # the next call of the program raises it
-                    sink.wake_requested = False
+class _Writer(threading.Thread):
+    """The thread that writes. `stop` ends it, as test suites do with threads of tests; records then wait for a flush, or for another file."""
+
+    def __init__(self) -> None:
+        super().__init__(name="tensorboard", daemon=True)
+        self._ends = False
+
+    def run(self) -> None:
+        while not self._ends:
+            _write_what_waits()
+
+    def stop(self) -> None:
+        """End when what waits has been written."""
+        self._ends = True
+        _work.set()
+        self.join()
+
+
+def _write_what_waits() -> None:
+    """Sleep until a file asks to be written, and write it."""
+    now = time.monotonic()
+    # at the latest when a record has waited for flush_secs
+    _work.wait(max(0.05, min((s.next_flush - now for s in list(_sinks)), default=60.0)))
+    _work.clear()
+    time.sleep(_GATHER)
+    now = time.monotonic()
+    for sink in list(_sinks):
+        if sink.wake_requested or sink.next_flush <= now:
+            try:
+                sink.drain()
+            except OSError as error:
+                sink.error = error  # the next call of the program raises it
+                sink.wake_requested = False
 
 
 def _close_all() -> None:
