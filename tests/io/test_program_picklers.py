@@ -20,7 +20,6 @@ class _Doubled(pickle.Pickler):
         return (eval, ("lambda x: 2 * x",)) if isinstance(obj, types.FunctionType) and obj.__name__ == "<lambda>" else NotImplemented
 
 
-@pytest.mark.filterwarnings("ignore:load. .* holds objects")
 @pytest.mark.parametrize("zipped", [None, True, False])
 def test_a_pickler_of_the_programs_own_writes_what_pickle_does_not_take(tmp_path: Path, zipped: bool | None) -> None:
     own = types.SimpleNamespace(Pickler=_Doubled, Unpickler=pickle.Unpickler)

@@ -15,7 +15,7 @@ import pytest
 import tritensor as tt
 
 torch = pytest.importorskip("torch")
-pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore:.*runs code from the file")]
+pytestmark = pytest.mark.peer
 
 
 class Text(str):

@@ -185,7 +185,7 @@ def load(
             tensor or None`, called once for each storage. None is where they were saved from; of a safetensors file the CPU.
         pickle_module: a module with an Unpickler that reads PyTorch's files instead of Python's own.
         weights_only: None and True read values, and refuse a file with other objects in it, but those of `serialization.add_safe_globals`; False
-            revives them all, which runs code from the file, and warns: only for files that you trust.
+            revives them all, which runs code from the file: only for files that you trust.
         mmap: False reads a path into memory at once. Mapped memory, else, is read when it is used; writing to a tensor does not change the file.
         pickle_load_args: with weights_only=False, for the Unpickler (`encoding="latin1"`).
 
@@ -235,10 +235,6 @@ def _load_safetensors(source: Any, map_location: Any, trusted: bool) -> Any:
     tensors = {name: map_tensor(safetensors.tensor_at(data, entry)) for name, entry in entries.items()}
     source.close()  # tensors on the CPU keep the mapping; the descriptor is no longer needed
     if _PICKLE in metadata:
-        if trusted:
-            from tritensor.io.torch_format.reading import warn_of_code
-
-            warn_of_code(label, "")
         try:
             return objects.unpack(metadata[_PICKLE], tensors, trusted=trusted)
         except pickle.UnpicklingError as error:

@@ -11,11 +11,7 @@ from tritensor.io import safe_globals
 
 
 class ForbiddenGlobalError(CheckpointError, pickle.UnpicklingError):
-    """A file that wants a class or function beside values; `wanted` is its full name. Nothing of it has run."""
-
-    def __init__(self, said: str, wanted: str = "") -> None:
-        super().__init__(said)
-        self.wanted = wanted
+    """A file that wants a class or function beside values. Nothing of it has run."""
 
 
 class DamagedPickle(ValueError):
@@ -57,21 +53,17 @@ def forbidden(label: str, module: str, name: str) -> ForbiddenGlobalError:
     whole = f"{module}.{name}"
     if module.partition(".")[0] == "torch" and name in _UNSUPPORTED_TENSORS:
         what, instead = _UNSUPPORTED_TENSORS[name]
-        return ForbiddenGlobalError(
-            f"{label}: holds {what} ({whole}), which tritensor has not; where PyTorch is installed, {instead}", whole
-        )
+        return ForbiddenGlobalError(f"{label}: holds {what} ({whole}), which tritensor has not; where PyTorch is installed, {instead}")
     if module in ("torch", "torch.storage") and (name.endswith("Storage") or _ELEMENTS.fullmatch(name)):
         return ForbiddenGlobalError(
-            f"{label}: holds a {whole}, of a type that tensors here cannot hold; convert it where PyTorch is installed", whole
+            f"{label}: holds a {whole}, of a type that tensors here cannot hold; convert it where PyTorch is installed"
         )
     if module.partition(".")[0] in ("sys", "os", "posix", "nt"):
         return ForbiddenGlobalError(
-            f"{label}: wants {whole}, a function of the operating system: no checkpoint needs it; the file is hostile, do not load it",
-            whole,
+            f"{label}: wants {whole}, a function of the operating system: no checkpoint needs it; the file is hostile, do not load it"
         )
     first = "" if safe_globals.find_imported(module, name) is not None else f" (import {module} first)"
     return ForbiddenGlobalError(
         f"{label}: wants {whole}, which is no plain value: using it may run code from the file. If you trust the file, load(f, weights_only=False) "
-        f"loads it{first}; with serialization.safe_globals([{name.rpartition('.')[2]}]): load(f) allows it alone; else save a state_dict",
-        whole,
+        f"loads it{first}; with serialization.safe_globals([{name.rpartition('.')[2]}]): load(f) allows it alone; else save a state_dict"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -33,7 +32,6 @@ class Reader:
 
     def read_value(self, data: memoryview, at: int, persistent_load: Callable[[Any], Any] | None) -> tuple[Any, int]:
         """The value of the pickle at byte `at`, and where it ends."""
-        wanted = ""
         # Values need no trust, so they are read without running anything even for a user who trusts the file.
         if self.weights_only or (self.pickle_module is None and not self.arguments):
             try:
@@ -42,11 +40,9 @@ class Reader:
             except DamagedPickle as error:
                 if self.weights_only:
                     raise CheckpointError(f"{self.label}: the pickle in it is damaged or hostile: {error}") from None
-            except ForbiddenGlobalError as error:
+            except ForbiddenGlobalError:
                 if self.weights_only:
                     raise
-                wanted = error.wanted
-        warn_of_code(self.label, wanted)
         try:
             return trusted.read(data, at, persistent_load, self.pickle_module, self.arguments, self.mapper)
         except (AttributeError, ImportError) as error:
@@ -62,19 +58,6 @@ class Reader:
         if kind.dtype is not None and memory.nbytes % kind.dtype.itemsize:
             raise DamagedPickle(f"the storage {key!r} of {memory.nbytes} bytes is none of {kind}")
         return tensors.as_storage(memory, kind)
-
-
-def warn_of_code(label: str, wanted: str) -> None:
-    """Warn a user who trusts a file of what that means."""
-    such = f" such as {wanted}" if wanted else ""
-    frame, depth = sys._getframe(1), 0  # the warning is for the line that called load, outside of this package
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tritensor.io"):
-        frame, depth = frame.f_back, depth + 1
-    warnings.warn(
-        f"load: {label} holds objects{such}, whose reading runs code from the file (weights_only=False); where you can, save a state_dict instead",
-        UserWarning,
-        stacklevel=2 + depth,
-    )
 
 
 def _as_storage_type(given: Any) -> tensors.StorageType:
