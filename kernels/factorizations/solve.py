@@ -15,13 +15,36 @@ from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 _INT = np.dtype(np.int32)
 LARGE = 300
+_WIDER = {"f": np.float64, "F": np.complex128, "d": np.longdouble, "D": np.clongdouble}
+
+
+# A - lambda I of an eigenvalue lambda is singular but for roundings. Where they round its last pivot to 0, an elimination with more digits (or with fused
+# multiply-adds, as of PyTorch's LAPACK) still tells it from a matrix that is singular.
+def _solve_wide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """x with a x = b of one matrix, in twice its digits, or as many as this machine has. Raises LinAlgError where a pivot is zero in them, too."""
+    with np.errstate(all="ignore"):
+        factors, pivots, info = lu.reference(a.astype(_WIDER[a.dtype.char]))
+        if info:
+            raise np.linalg.LinAlgError("a pivot is zero")
+        x = b[row_order(pivots, len(a))].astype(factors.dtype)
+        for i in range(len(a)):
+            x[i + 1 :] -= factors[i + 1 :, i, None] * x[i]
+        for i in reversed(range(len(a))):
+            x[i] /= factors[i, i]
+            x[:i] -= factors[:i, i, None] * x[i]
+        return x.astype(a.dtype)
 
 
 def _solve_blocks(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """x with a x = b: LAPACK's gesv of small matrices; of large ones our LU and substitutions, which are more of matrix products."""
     # of small matrices one call of gesv costs less than our many of numpy
     if a.shape[-1] < LARGE:
-        return np.linalg.solve(a, b)
+        try:
+            return np.linalg.solve(a, b)
+        except np.linalg.LinAlgError:
+            if a.ndim > 2:
+                raise
+            return _solve_wide(a, b)
     both, pivots, info = factor_lu(a)
     if info.any():
         raise np.linalg.LinAlgError("a pivot is zero")
@@ -30,16 +53,22 @@ def _solve_blocks(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _invert(a: np.ndarray) -> np.ndarray:
-    return np.linalg.inv(a) if a.shape[-1] < LARGE else _solve_blocks(a, np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
+    if a.shape[-1] < LARGE:
+        try:
+            return np.linalg.inv(a)
+        except np.linalg.LinAlgError:
+            if a.ndim > 2:
+                raise
+    return _solve_blocks(a, np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
 # x = a^-1 b
 def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """x with a x = b, and for each matrix the first zero among its pivots, counted from 1 (0: none)."""
-    x, info = np.full_like(b, np.nan), lu.reference(a)[2]
+    x, info = np.full_like(b, np.nan), lu.reference(a.astype(_WIDER[a.dtype.char]))[2]
     for at in np.ndindex(*info.shape):
         if info[at] == 0:
-            x[at] = np.linalg.solve(a[at], b[at])
+            x[at] = _solve_wide(a[at], b[at])
     return x, info
 
 

@@ -292,3 +292,16 @@ def test_a_pivot_that_is_nan_has_no_cholesky_factor() -> None:
 def test_the_pseudo_inverse_of_a_hermitian_matrix_is_that_of_its_lower_triangle() -> None:
     x = tt.tensor([[2.0, 9.0], [1.0, 3.0]])
     close(L.pinv(x, hermitian=True) @ tt.tensor([[2.0, 1.0], [1.0, 3.0]]), np.eye(2), 10)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "complex128"])
+def test_what_is_singular_but_for_roundings_is_solved(kind: str) -> None:
+    """Of A - lambda I roundings often leave a last pivot of 0 (here as well), which PyTorch's LAPACK, with fused multiply-adds, does not see."""
+    x = np.array([[0.1, 0.2], [0.3, 0.6]]).astype(kind)
+    both = tt.tensor(np.stack([x, np.eye(2, dtype=kind)]))
+    assert L.lu_factor_ex(both).info.tolist() == [2, 0]
+    found = L.solve_ex(both, both)
+    assert found.info.tolist() == L.inv_ex(both).info.tolist() == [0, 0]
+    close(both @ found.result, both.numpy(), 1e6)
+    assert bool(L.inv(both).isfinite().all())
+    assert L.solve_ex(tt.tensor(x[[0, 0]]), tt.tensor(x)).info.item() == 2
