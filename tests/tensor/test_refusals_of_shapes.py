@@ -87,22 +87,24 @@ ROWS = [
     (
         "T.normal(T.zeros(2), T.ones(3))",
         "ShapeError",
-        "normal: mean (2,), std (3,): sizes 2 and 3 at dim -1 do not broadcast; they must be equal or 1",
+        "normal: mean (2,), std (3,): sizes 2 and 3 at dim -1 do not broadcast. The size of tensor a (2) must match the size of tensor b (3), or be 1",
     ),
     (
         "T.normal(T.zeros(6), T.ones(2, 3))",
         "ShapeError",
-        "normal: mean (6,), std (2, 3): sizes 6 and 3 at dim -1 do not broadcast; they must be equal or 1",
+        "normal: mean (6,), std (2, 3): sizes 6 and 3 at dim -1 do not broadcast. The size of tensor a (6) must match the size of tensor b (3), or be 1",
     ),
     (
         "T.linalg.pinv(T.ones(4, 2, 3), rtol=T.ones(5))",
         "ShapeError",
-        "pinv: the batch (4,), atol (), rtol (5,): sizes 4 and 5 at dim -1 do not broadcast; they must be equal or 1",
+        "pinv: the batch (4,), atol (), rtol (5,): sizes 4 and 5 at dim -1 do not broadcast. "
+        "The size of tensor a (4) must match the size of tensor b (5), or be 1",
     ),
     (
         "T.linalg.matrix_rank(T.ones(4, 2, 3), atol=T.ones(5))",
         "ShapeError",
-        "matrix_rank: the batch (4,), atol (5,), rtol (5,): sizes 4 and 5 at dim -1 do not broadcast; they must be equal or 1",
+        "matrix_rank: the batch (4,), atol (5,), rtol (5,): sizes 4 and 5 at dim -1 do not broadcast. "
+        "The size of tensor a (4) must match the size of tensor b (5), or be 1",
     ),
     ("T.threshold(T.ones(2), T.ones(3), 1.0)", "ShapeError", "threshold: threshold has shape (3,); give a number"),
     ("T.nn.functional.threshold(T.ones(2), 0.5, T.ones(3))", "ShapeError", "threshold: value has shape (3,); give a number"),

@@ -21,7 +21,11 @@ def broadcast(name: str, *shapes: tuple[int, ...], labels: Sequence[str] = ("a",
             if len(s) >= k and s[-k] != 1:
                 if size not in (1, s[-k]):
                     given = ", ".join(f"{label} {s}" for label, s in zip(labels, shapes, strict=False))
-                    raise ShapeError(f"{name}: {given}: sizes {size} and {s[-k]} at dim -{k} do not broadcast; they must be equal or 1")
+                    # the last sentence opens in PyTorch's words: programs tell this error by them
+                    raise ShapeError(
+                        f"{name}: {given}: sizes {size} and {s[-k]} at dim -{k} do not broadcast. "
+                        f"The size of tensor a ({size}) must match the size of tensor b ({s[-k]}), or be 1"
+                    )
                 size = s[-k]
         out.append(size)
     return tuple(reversed(out))

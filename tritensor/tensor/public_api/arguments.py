@@ -166,13 +166,14 @@ def _use_public_names(f: Callable[..., Any], name: str, error: Exception) -> Non
         letters, tensors = ("a", "b"), tensors[-2:]
     for letter, public in zip(letters, tensors, strict=False):
         if letter in ("a", "b", "x", "xs") and letter not in tensors:
-            text = re.sub((_BEFORE_LETTER_A if letter == "a" else r"(?<![\w.])") + _LABEL.format(letter), public, text)
+            text = re.sub((_BEFORE_LETTER_A if letter == "a" else _BEFORE_OTHERS) + _LABEL.format(letter), public, text)
     error.args = (f"{name}: " + text.replace(f" {own} takes ", f" {name} takes "),)
 
 
-# A letter where it stands for an array: before its shape, type or place. `a` is a word, too, but not behind these.
+# A letter where it stands for an array: before its shape, type or place. `a` is a word, too, but not behind these. PyTorch's "The size of tensor b (3)" stays.
 _LABEL = r"\b{}\b(?= \((?:\d|\))|'s\b| is | has | holds | on |\[\d+\] on |$)"
 _BEFORE_LETTER_A = r"(?:^|(?<=[,:@] )|(?<=\bnot )|(?<=\band )|(?<=\bof )|(?<=\bfor )|(?<=\bto ))"
+_BEFORE_OTHERS = r"(?<![\w.])(?<!size of tensor )"
 
 
 def _rename_keywords(
