@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.libraries import own_tests, page, quick
+from tests.libraries import own_tests, page, quick, reasons
 from tests.libraries.catalogue import LIBRARIES, Library
 from tests.libraries.environments import ROOT, Environment, made
 
@@ -103,12 +103,12 @@ def _run_suites(chosen: list[Library], places: Places, sources: Path | None) -> 
         outcomes = [own_tests.run(library.suite, folder, e) for e in both]
         counts = own_tests.count(*outcomes)
         for test, why in counts.others.items():
-            print(f"    {test}: {why}")
+            print(f"    {test}: {why} ({reasons.of(library.name, test, why)})")
         for e, outcome in zip(both, outcomes, strict=True):
             for line in outcome.unfinished:
                 print(f"    {e.name}: {line}")
         print(
-            f"{library.name} {version}: {counts.under_torch} tests pass under torch, {counts.here} of them here ({counts.share:.3f})",
+            f"{library.name} {version}: {counts.under_torch} tests pass under torch, {counts.here} of them here ({counts.share:.4f})",
             flush=True,
         )
         page.note_suite(results, library, version, counts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,15 +28,22 @@ class Environment(NamedTuple):
             kept.write_text("".join(f"{n}=={v}\n" for n, v in self.installed(("torch", "torchvision")).items()))
         return ["-c", str(found[0] if found else kept)]
 
-    def run(self, words: Sequence[str], seconds: float, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run this Python with one BLAS thread; raises TimeoutExpired."""
+    def run(
+        self,
+        words: Sequence[str],
+        seconds: float,
+        folder: Path | None = None,
+        plugins: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run this Python with one BLAS thread, with modules of a folder of plugins to import; raises TimeoutExpired."""
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         # Nothing is to be fetched while a library runs: what wants the network says so at once.
         offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "offline", "TOKENIZERS_PARALLELISM": "false"}
-        surroundings = {**os.environ, **one, **offline, "MPLBACKEND": "agg"}
-        surroundings.pop(
-            "PYTHONPATH", None
-        )  # of a checkout it would lead `import kernels`, which transformers tries, to this repository's folder
+        # This repository's own folder would answer `import kernels`, which transformers tries; another folder with tritensor may be asked for.
+        given = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and Path(p).resolve() != ROOT]
+        path = os.pathsep.join([*given, *([str(plugins)] if plugins else ())])
+        surroundings = {**os.environ, **one, **offline, "MPLBACKEND": "agg", "PYTHONPATH": path, **(variables or {})}
         return subprocess.run(
             [str(self.python), *words], cwd=folder, env=surroundings, capture_output=True, text=True, timeout=seconds, errors="replace"
         )

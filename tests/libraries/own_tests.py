@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import tempfile
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.libraries.environments import Environment
 
-SECONDS = 1800.0  # of one file
+SECONDS = 3600.0  # of one file
+PLUGINS = Path(__file__).with_name("plugins")
 
 
 class Suite(NamedTuple):
-    """Where a library's tests are: the repository, the tag of a version, patterns of files; pytest's options, and packages that the tests import."""
+    """Where a library's tests are: the repository, the tag of a version, patterns of files (with a ! before it: of those that are left out);
+    pytest's options, and packages that the tests import."""
 
     repository: str
     tag: str
     files: tuple[str, ...]
     options: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    package: str = ""  # the library's own sources within the checkout, which would be imported in place of what is installed
+    every: int = 1  # of so many tests one is run, drawn by the name
+    variables: tuple[tuple[str, str], ...] = ()  # of the surroundings, which the tests ask
 
 
 class Outcome(NamedTuple):
-    """{test: "passed", "failed" or "skipped"} of one environment, {test: its last words} of what failed, and files that came to no end."""
+    """{test: "passed", "failed" or "skipped"} of one environment, {test: its error} of what failed, and files that came to no end. A file that cannot
+    be imported stands among them as a test that failed."""
 
     tests: dict[str, str]
     words: dict[str, str]
@@ -37,8 +40,11 @@ class Counts(NamedTuple):
     """A suite's figures: tests that pass under torch, how many of those pass here, and the others with what they say here."""
 
     under_torch: int
-    here: int
     others: dict[str, str]
+
+    @property
+    def here(self) -> int:
+        return self.under_torch - len(self.others)
 
     @property
     def share(self) -> float:
@@ -54,13 +60,17 @@ def fetch(suite: Suite, version: str, folder: Path) -> None:
 
 def files_of(suite: Suite, sources: Path) -> list[Path]:
     """The suite's test files. Raises FileNotFoundError where a pattern finds none."""
-    found: list[Path] = []
+    found: dict[Path, None] = {}
     for pattern in suite.files:
-        matching = sorted(sources.glob(pattern))
+        matching = sorted(sources.glob(pattern.removeprefix("!")))
         if not matching:
             raise FileNotFoundError(f"{sources / pattern}: no such file; the suite has moved")
-        found += matching
-    return list(dict.fromkeys(found))
+        for file in matching:
+            if pattern.startswith("!"):
+                found.pop(file, None)
+            else:
+                found[file] = None
+    return list(found)
 
 
 def run(suite: Suite, sources: Path, where: Environment, tell: bool = True) -> Outcome:
@@ -70,40 +80,44 @@ def run(suite: Suite, sources: Path, where: Environment, tell: bool = True) -> O
         name = file.relative_to(sources).as_posix()
         before = len(outcome.tests)
         with tempfile.TemporaryDirectory() as folder:
-            report = Path(folder) / "report.xml"
-            words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", f"--junitxml={report}", *suite.options, name]
+            report = Path(folder) / "outcomes"
+            words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "outcomes", f"--rootdir={sources}", *suite.options, name]
+            variables = {**dict(suite.variables), "OUTCOMES": str(report), "EVERY": str(suite.every)}
             try:
-                where.run(words, SECONDS, sources)
+                done = where.run(words, SECONDS, sources, PLUGINS, variables)
+                said = [x for x in (done.stderr + done.stdout).splitlines() if x.strip()]
+                end = "the process ended early" + (f": {said[-1]}" if said else "")
             except subprocess.TimeoutExpired:
-                outcome.unfinished.append(f"{name}: no end after {SECONDS:.0f} s")
-            if report.exists():
-                for test, state, said in read(report):
-                    outcome.tests[f"{name}::{test}"] = state
-                    if said:
-                        outcome.words[f"{name}::{test}"] = said
-            else:
-                outcome.unfinished.append(f"{name}: the process ended without a report")
+                end = f"no end after {SECONDS:.0f} s"
+            if not _take(report, outcome):
+                outcome.unfinished.append(f"{name}: {end}")
         if tell:
             states = list(outcome.tests.values())[before:]
             print(f"  {where.name:9} {name}: {states.count('passed')} of {len(states)} pass", flush=True)
     return outcome
 
 
-def read(report: Path) -> Iterator[tuple[str, str, str]]:
-    """(test, state, last words) of pytest's report; a file that cannot be collected is a test that failed."""
-    for case in ElementTree.parse(report).iter("testcase"):
-        name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
-        failure = next((c for c in case if c.tag in ("failure", "error")), None)
-        if failure is not None:
-            yield name, "failed", (failure.get("message") or "").strip().splitlines()[0][:200] if failure.get("message") else "failed"
-        else:
-            yield name, "skipped" if case.find("skipped") is not None else "passed", ""
+def _take(report: Path, outcome: Outcome) -> bool:
+    """Add what the plugin wrote to an outcome; whether pytest came to its end."""
+    for line in report.read_text(encoding="utf-8").splitlines() if report.exists() else ():
+        test, state, words = json.loads(line)
+        if state == "end":
+            return True
+        if outcome.tests.get(test) != "failed":  # a test whose end fails has passed before
+            outcome.tests[test] = state
+        if words:
+            outcome.words.setdefault(test, words)
+    return False
 
 
 def count(ours: Outcome, theirs: Outcome) -> Counts:
     """The figures of two runs of one suite."""
     passing = [test for test, state in theirs.tests.items() if state == "passed"]
-    others = {
-        t: ours.words.get(t, ours.tests.get(t, "not run: its file does not come so far")) for t in passing if ours.tests.get(t) != "passed"
-    }
-    return Counts(len(passing), len(passing) - len(others), others)
+    return Counts(len(passing), {t: _why(t, ours) for t in passing if ours.tests.get(t) != "passed"})
+
+
+def _why(test: str, ours: Outcome) -> str:
+    """What a test that does not pass says; of one that was not run what its file says."""
+    file = test.partition("::")[0]
+    end = next((x for x in ours.unfinished if x.startswith(f"{file}: ")), "not run: no test has its name")
+    return ours.words.get(test) or ours.tests.get(test) or ours.words.get(file) or end

@@ -6,6 +6,7 @@ import datetime
 import json
 from typing import Any
 
+from tests.libraries import reasons
 from tests.libraries.catalogue import CANNOT, LIBRARIES, Library
 from tests.libraries.environments import ROOT
 from tests.libraries.own_tests import Counts
@@ -27,6 +28,12 @@ changed.
 
 | library | version | quick start | own tests | |
 |---|---|---|---|---|
+"""
+_OTHERS = """
+## Tests of libraries that do not pass
+
+| library | tests | why |
+|---|---|---|
 """
 _FOOT = """
 ## What cannot run, and what to use in its place
@@ -57,8 +64,10 @@ def note_quick_starts(found: dict[str, Any], library: Library, versions: dict[st
 
 def note_suite(found: dict[str, Any], library: Library, version: str, counts: Counts) -> None:
     """Note the figures of a library's own suite."""
+    assert library.suite is not None
     found.setdefault(library.name, {})["suite"] = {
         "date": datetime.date.today().isoformat(), "version": version, "under_torch": counts.under_torch, "here": counts.here,
+        "every": library.suite.every, "others": reasons.counted(library.name, counts.others),
     }  # fmt: skip
 
 
@@ -75,12 +84,16 @@ def written(found: dict[str, Any]) -> str:
     text = _HEAD.format(date=date, good=good, all=len(tried))
     for library in tried:
         text += _row(library, found[library.name])
+    others = [f"| {x.name} | {count} | {why} |\n" for x in tried for why, count in found[x.name].get("suite", {}).get("others", {}).items()]
+    if others:
+        text += _OTHERS + "".join(others)
     return text + _FOOT + "".join(f"| {name} | {why} | {instead} |\n" for name, why, instead in CANNOT)
 
 
 def _row(library: Library, entry: dict[str, Any]) -> str:
     wrong = [f"`{script}`: {' '.join(said.split())[:160]}" for script, said in entry["quick"].items() if said]
     suite = entry.get("suite")
-    own = f"{suite['here']} of {suite['under_torch']}" if suite else ""
+    drawn = f", 1 test in {suite['every']} drawn" if suite and suite["every"] > 1 else ""
+    own = f"{suite['here']} of {suite['under_torch']}{drawn}" if suite else ""
     cells = (library.name, entry["version"], "; ".join(wrong) if wrong else "agrees", own, library.note or library.cannot)
     return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |\n"
