@@ -76,6 +76,7 @@ def files_of(suite: Suite, sources: Path) -> list[Path]:
 def run(suite: Suite, sources: Path, where: Environment, tell: bool = True) -> Outcome:
     """Run every file of a suite by itself: one that ends the process takes no other with it."""
     outcome = Outcome({}, {}, [])
+    sources = sources.resolve()  # tests are called by their paths below it, which pytest follows through links
     for file in files_of(suite, sources):
         name = file.relative_to(sources).as_posix()
         before = len(outcome.tests)
