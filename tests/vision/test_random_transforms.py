@@ -168,23 +168,28 @@ def test_policies_are_the_papers() -> None:
 
 
 def test_magnitudes() -> None:
-    from tritensor.vision.transforms.autoaugment import _COLOURS, _WARPS, _apply, _make_space, _standard_space
+    from tritensor.vision.transforms.autoaugment import apply_operation, make_operations, make_space, standard_space
 
-    space = _standard_space(31, 40, 331)
+    operations = make_operations(F)
+
+    def run(*how: Any) -> tt.Tensor:
+        return apply_operation(operations, TENSOR, *how)
+
+    space = standard_space(31, 40, 331)
     assert math.isclose(space["ShearX"][0][-1], 0.3, rel_tol=1e-6)  # type: ignore[index]
     assert math.isclose(space["TranslateX"][0][-1], 150.0, rel_tol=1e-6)  # type: ignore[index]
     assert space["Posterize"][0].tolist() == [8] * 4 + [7] * 8 + [6] * 7 + [5] * 8 + [4] * 4  # type: ignore[union-attr]
     assert space["Solarize"][0][[0, -1]].tolist() == [255.0, 0.0]  # type: ignore[index]
-    assert _make_space(10, 1, 1, 1, 1, 1, (4, 4))["Posterize"][0].tolist() == [4, 4, 3, 3, 2, 2, 1, 1, 0, 0]  # type: ignore[union-attr]
-    assert {*space, "Invert", "Identity"} == {*_WARPS, *_COLOURS}
+    assert make_space(10, 1, 1, 1, 1, 1, (4, 4))["Posterize"][0].tolist() == [4, 4, 3, 3, 2, 2, 1, 1, 0, 0]  # type: ignore[union-attr]
+    assert {*space, "Invert", "Identity"} == {*operations[0], *operations[1]}
     nearest = T.InterpolationMode.NEAREST
-    assert tt.equal(_apply(TENSOR, "TranslateX", 5.9, nearest, None)[:, :, 5:], TENSOR[:, :, :-5])
-    assert tt.equal(_apply(TENSOR, "TranslateY", -3.0, nearest, None)[:, :-3], TENSOR[:, 3:])
-    sheared = _apply(TENSOR, "ShearX", 0.3, nearest, [0.0] * 3)
+    assert tt.equal(run("TranslateX", 5.9, nearest, None)[:, :, 5:], TENSOR[:, :, :-5])
+    assert tt.equal(run("TranslateY", -3.0, nearest, None)[:, :-3], TENSOR[:, 3:])
+    sheared = run("ShearX", 0.3, nearest, [0.0] * 3)
     assert tt.equal(sheared[:, 0], TENSOR[:, 0])  # around the top left corner
-    assert tt.equal(_apply(TENSOR, "Rotate", 30.0, nearest, None), F.rotate(TENSOR, 30.0))
-    assert tt.equal(_apply(TENSOR, "Contrast", -0.5, nearest, None), F.adjust_contrast(TENSOR, 0.5))
-    assert _apply(TENSOR, "Identity", 1.0, nearest, None) is TENSOR
+    assert tt.equal(run("Rotate", 30.0, nearest, None), F.rotate(TENSOR, 30.0))
+    assert tt.equal(run("Contrast", -0.5, nearest, None), F.adjust_contrast(TENSOR, 0.5))
+    assert run("Identity", 1.0, nearest, None) is TENSOR
 
 
 def test_batches_on_the_device() -> None:
@@ -228,10 +233,10 @@ def test_batches_on_the_device() -> None:
         (lambda: T.RandomTransforms([])(1), NotImplementedError, "RandomChoice and RandomOrder have"),
         (lambda: T.AutoAugment("imagenet"), ValueError, "policy 'imagenet'; give a member of AutoAugmentPolicy"),
         (lambda: T.AugMix(11), ValueError, "severity 11; give 1 to 10"),
-        (lambda: v2.MixUp()(tt.ones(2, 1, 4, 4), tt.arange(2)), ValueError, r"labels \(2,\) are numbers of classes; give num_classes"),
-        (lambda: v2.CutMix(num_classes=3)(tt.ones(2, 1, 4, 4), tt.ones(2, 4)), ValueError, r"have 4 classes, and num_classes is 3"),
-        (lambda: v2.CutMix(num_classes=3)(tt.ones(1, 4, 4), tt.arange(1)), ValueError, r"images \(1, 4, 4\) and labels \(1,\); give \(n, channels"),
-        (lambda: v2.MixUp(num_classes=3)(tt.ones(1, 1, 4, 4)), TypeError, "give two tensors"),
+        (lambda: v2.MixUp()(tt.ones(2, 1, 4, 4), tt.arange(2)), ValueError, r"labels \(2,\) are numbers of classes; num_classes must be passed"),
+        (lambda: v2.CutMix(num_classes=3)(tt.ones(2, 1, 4, 4), tt.ones(2, 4)), ValueError, r"labels \(2, 4\): the number of classes must match num_classes, 3"),
+        (lambda: v2.CutMix(num_classes=3)(tt.ones(1, 4, 4), tt.arange(1)), ValueError, r"Expected a batched input with 4 dims, but got \(1, 4, 4\)"),
+        (lambda: v2.MixUp(num_classes=3)(tt.ones(1, 1, 4, 4)), ValueError, r"labels should be index based, \(n,\)"),
         (lambda: T.ElasticTransform((1, 2, 3)), ValueError, "alpha .* has 3 numbers"),
     ],
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-_ROOMS = ("datasets", "io", "models", "ops", "transforms", "utils")
+_ROOMS = ("datasets", "io", "models", "ops", "transforms", "tv_tensors", "utils")
 
 
 def __getattr__(name: str) -> Any:

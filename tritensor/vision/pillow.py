@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
 from tritensor.ground.extras import extra
+from tritensor.tensor.core import Tensor
 
 
 def pillow(module: str = "Image", asked: str = "vision") -> Any:
@@ -22,6 +25,11 @@ def is_pil_image(x: Any) -> bool:
 def channels_first(values: Any) -> Any:
     """An array (h, w) or (h, w, channels) as Pillow gives it, seen as (channels, h, w)."""
     return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
+
+
+def tensor_from_image(image: Any) -> Tensor:
+    """An image of Pillow's as a tensor (channels, h, w) of its own type and values."""
+    return Tensor.wrap(channels_first(np.array(image)))
 
 
 def image_from_array(array: Any, mode: str | None = None) -> Any:

@@ -239,3 +239,9 @@ def convert(result: Any, cls: type) -> Any:
 
 Tensor.__torch_function__ = classmethod(default_torch_function)  # type: ignore[attr-defined]
 Tensor.__torch_dispatch__ = disabled_torch_dispatch  # type: ignore[attr-defined]
+
+
+def meet(cls: Any) -> None:
+    """Called where a tensor becomes an instance of a class: a class of our own with a handler of its own lets functions ask from its first instance on."""
+    if not setting.installed and getattr(cls.__torch_function__, "__func__", default_torch_function) is not default_torch_function:
+        install()

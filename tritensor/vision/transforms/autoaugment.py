@@ -16,6 +16,7 @@ from tritensor.vision.transforms import draws
 from tritensor.vision.transforms import functional as F
 from tritensor.vision.transforms.arguments import adapt_fill
 from tritensor.vision.transforms.base import Transform
+from tritensor.vision.transforms.functional.images import max_value
 from tritensor.vision.transforms.interpolation import InterpolationMode, as_mode
 from tritensor.vision.transforms.policies import AutoAugmentPolicy, get_policies
 
@@ -23,7 +24,7 @@ from tritensor.vision.transforms.policies import AutoAugmentPolicy, get_policies
 Space = dict[str, tuple[np.ndarray | None, bool]]
 
 
-def _make_space(bins: int, shear: float, x: float, y: float, turn: float, colour: float, bits: tuple[int, int]) -> Space:
+def make_space(bins: int, shear: float, x: float, y: float, turn: float, colour: float, bits: tuple[int, int]) -> Space:
     """The operations, with magnitudes from nothing to the largest given; `bits` are (kept by the weakest, fewer by the strongest) Posterize."""
     signed: Space = {
         name: (np.linspace(0.0, largest, bins, dtype=np.float32), True)
@@ -42,48 +43,73 @@ def _make_space(bins: int, shear: float, x: float, y: float, turn: float, colour
     }
 
 
-def _standard_space(bins: int, height: int, width: int) -> Space:
+def standard_space(bins: int, height: int, width: int) -> Space:
     """The space of AutoAugment and RandAugment: translations relative to images of 331 pixels."""
-    return _make_space(bins, 0.3, 150.0 / 331.0 * width, 150.0 / 331.0 * height, 30.0, 0.9, (8, 4))
+    return make_space(bins, 0.3, 150.0 / 331.0 * width, 150.0 / 331.0 * height, 30.0, 0.9, (8, 4))
 
 
-def _make_shear(axis: int) -> Callable[..., Any]:
-    def shear(img: Any, m: float, **how: Any) -> Any:
-        angle = math.degrees(math.atan(m))  # magnitudes are slopes, and affine() takes degrees
-        return F.affine(img, 0.0, [0, 0], 1.0, [angle * (axis == 0), angle * (axis == 1)], center=[0, 0], **how)
-
-    return shear
+def mixing_space(all_ops: bool, height: int, width: int) -> Space:
+    """The space of AugMix."""
+    space = make_space(10, 0.3, width / 3.0, height / 3.0, 30.0, 0.9, (4, 4))
+    return space if all_ops else {n: m for n, m in space.items() if n not in ("Brightness", "Color", "Contrast", "Sharpness")}
 
 
-def _make_translation(axis: int) -> Callable[..., Any]:
-    def move(img: Any, m: float, **how: Any) -> Any:
-        return F.affine(img, 0.0, [int(m) * (axis == 0), int(m) * (axis == 1)], 1.0, [0.0, 0.0], **how)
-
-    return move
+def wide_space(bins: int) -> Space:
+    """The space of TrivialAugmentWide."""
+    return {"Identity": (None, False), **make_space(bins, 0.99, 32.0, 32.0, 135.0, 0.99, (8, 6))}
 
 
-# Each operation is a function of (image, magnitude); those that move pixels take interpolation and fill, too.
-_WARPS: dict[str, Callable[..., Any]] = {
-    "ShearX": _make_shear(0), "ShearY": _make_shear(1), "TranslateX": _make_translation(0), "TranslateY": _make_translation(1), "Rotate": F.rotate,
-}  # fmt: skip
-_COLOURS: dict[str, Callable[[Any, float], Any]] = {
-    "Brightness": lambda img, m: F.adjust_brightness(img, 1.0 + m),
-    "Color": lambda img, m: F.adjust_saturation(img, 1.0 + m),
-    "Contrast": lambda img, m: F.adjust_contrast(img, 1.0 + m),
-    "Sharpness": lambda img, m: F.adjust_sharpness(img, 1.0 + m),
-    "Posterize": lambda img, m: F.posterize(img, int(m)),
-    "Solarize": lambda img, m: F.solarize(img, m),
-    "AutoContrast": lambda img, m: F.autocontrast(img),
-    "Equalize": lambda img, m: F.equalize(img),
-    "Invert": lambda img, m: F.invert(img),
-    "Identity": lambda img, m: img,
-}
+Operation = Callable[..., Any]  # of (image, magnitude); one that moves pixels takes interpolation and fill, too
 
 
-def _apply(img: Any, name: str, magnitude: float, interpolation: InterpolationMode, fill: Any) -> Any:
-    if name in _WARPS:
-        return _WARPS[name](img, magnitude, interpolation=interpolation, fill=fill)
-    return _COLOURS[name](img, magnitude)
+def make_operations(f: Any) -> tuple[dict[str, Operation], dict[str, Operation]]:
+    """(those that move pixels, those of colours), made of the functions of one version."""
+
+    def shear(axis: int) -> Operation:
+        def run(img: Any, m: float, **how: Any) -> Any:
+            angle = math.degrees(math.atan(m))  # magnitudes are slopes, and affine() takes degrees
+            return f.affine(img, 0.0, [0, 0], 1.0, [angle * (axis == 0), angle * (axis == 1)], center=[0, 0], **how)
+
+        return run
+
+    def move(axis: int) -> Operation:
+        def run(img: Any, m: float, **how: Any) -> Any:
+            return f.affine(img, 0.0, [int(m) * (axis == 0), int(m) * (axis == 1)], 1.0, [0.0, 0.0], **how)
+
+        return run
+
+    def solarize(img: Any, m: float) -> Any:
+        full = max_value(img.dtype) if isinstance(img, Tensor) else 255
+        return f.solarize(img, m / 255 * full)  # thresholds are those of bytes
+
+    return {
+        "ShearX": shear(0), "ShearY": shear(1), "TranslateX": move(0), "TranslateY": move(1), "Rotate": f.rotate,
+    }, {
+        "Brightness": lambda img, m: f.adjust_brightness(img, 1.0 + m), "Color": lambda img, m: f.adjust_saturation(img, 1.0 + m),
+        "Contrast": lambda img, m: f.adjust_contrast(img, 1.0 + m), "Sharpness": lambda img, m: f.adjust_sharpness(img, 1.0 + m),
+        "Posterize": lambda img, m: f.posterize(img, int(m)), "Solarize": solarize, "AutoContrast": lambda img, m: f.autocontrast(img),
+        "Equalize": lambda img, m: f.equalize(img), "Invert": lambda img, m: f.invert(img), "Identity": lambda img, m: img,
+    }  # fmt: skip
+
+
+_OPERATIONS = make_operations(F)
+
+
+def apply_operation(
+    operations: tuple[dict[str, Operation], dict[str, Operation]], img: Any, name: str, magnitude: float, interpolation: Any, fill: Any
+) -> Any:
+    """An image after an operation of one version."""
+    warps, colours = operations
+    return warps[name](img, magnitude, interpolation=interpolation, fill=fill) if name in warps else colours[name](img, magnitude)
+
+
+def draw_operation(space: Space, strength: Callable[[int], int]) -> tuple[str, float]:
+    """(an operation of the space, the magnitude of the bin that `strength(bins)` chooses)."""
+    name = list(space)[draws.integer(0, len(space))]
+    magnitudes, signed = space[name]
+    magnitude = 0.0 if magnitudes is None else float(magnitudes[strength(len(magnitudes))])
+    # drawn for signed operations alone, as torchvision does
+    return name, -magnitude if signed and draws.integer(0, 2) else magnitude
 
 
 class _Augment(Transform):
@@ -95,12 +121,10 @@ class _Augment(Transform):
 
     def _apply_random_op(self, img: Any, space: Space, strength: Callable[[int], int], fill: Any) -> Any:
         """One operation of the space, with the magnitude of the bin that `strength(bins)` chooses."""
-        name = list(space)[draws.integer(0, len(space))]
-        magnitudes, signed = space[name]
-        magnitude = 0.0 if magnitudes is None else float(magnitudes[strength(len(magnitudes))])
-        if signed and draws.integer(0, 2):  # drawn for signed operations alone, as torchvision does
-            magnitude = -magnitude
-        return _apply(img, name, magnitude, self.interpolation, fill)
+        return self._operate(img, *draw_operation(space, strength), fill)
+
+    def _operate(self, img: Any, name: str, magnitude: float, fill: Any) -> Any:
+        return apply_operation(_OPERATIONS, img, name, magnitude, self.interpolation, fill)
 
 
 class AutoAugment(_Augment):
@@ -127,14 +151,14 @@ class AutoAugment(_Augment):
     def forward(self, img: Any) -> Any:
         fill = adapt_fill(self.fill, img)
         _, height, width = F.get_dimensions(img)
-        space: Space = {**_standard_space(10, height, width), "Invert": (None, False)}
+        space: Space = {**standard_space(10, height, width), "Invert": (None, False)}
         which, chances, signs = self.get_params(len(self.policies))
         # A probability and a sign are drawn for both, also for one that has no sign: the same draws as torchvision makes.
         for (name, p, at), drawn, sign in zip(self.policies[which], chances, signs, strict=True):
             if drawn <= p:
                 magnitudes, signed = space[name]
                 magnitude = 0.0 if at is None or magnitudes is None else float(magnitudes[at])
-                img = _apply(img, name, -magnitude if signed and sign == 0 else magnitude, self.interpolation, fill)
+                img = self._operate(img, name, -magnitude if signed and sign == 0 else magnitude, fill)
         return img
 
 
@@ -153,7 +177,7 @@ class RandAugment(_Augment):
     def forward(self, img: Any) -> Any:
         fill = adapt_fill(self.fill, img)
         _, height, width = F.get_dimensions(img)
-        space: Space = {"Identity": (None, False), **_standard_space(self.num_magnitude_bins, height, width)}
+        space: Space = {"Identity": (None, False), **standard_space(self.num_magnitude_bins, height, width)}
         for _ in range(self.num_ops):
             img = self._apply_random_op(img, space, lambda bins: self.magnitude, fill)
         return img
@@ -174,8 +198,9 @@ class TrivialAugmentWide(_Augment):
         self.num_magnitude_bins = num_magnitude_bins
 
     def forward(self, img: Any) -> Any:
-        space: Space = {"Identity": (None, False), **_make_space(self.num_magnitude_bins, 0.99, 32.0, 32.0, 135.0, 0.99, (8, 6))}
-        return self._apply_random_op(img, space, lambda bins: draws.integer(0, bins), adapt_fill(self.fill, img))
+        return self._apply_random_op(
+            img, wide_space(self.num_magnitude_bins), lambda bins: draws.integer(0, bins), adapt_fill(self.fill, img)
+        )
 
 
 class AugMix(_Augment):
@@ -204,16 +229,12 @@ class AugMix(_Augment):
         self.severity, self.mixture_width, self.chain_depth = severity, mixture_width, chain_depth
         self.alpha, self.all_ops = alpha, all_ops
 
-    def _augmentation_space(self, height: int, width: int) -> Space:
-        space = _make_space(10, 0.3, width / 3.0, height / 3.0, 30.0, 0.9, (4, 4))
-        return space if self.all_ops else {n: m for n, m in space.items() if n not in ("Brightness", "Color", "Contrast", "Sharpness")}
-
     def forward(self, orig_img: Any) -> Any:
         fill = adapt_fill(self.fill, orig_img)
         img = orig_img if isinstance(orig_img, Tensor) else F.pil_to_tensor(orig_img)  # mixing is arithmetic
         batch = img.reshape(-1, *img.shape[-3:])  # (n, channels, height, width)
         count, each = batch.shape[0], (batch.shape[0], 1, 1, 1)
-        space = self._augmentation_space(*batch.shape[-2:])
+        space = mixing_space(self.all_ops, *batch.shape[-2:])
         share = self._sample_dirichlet(count, 2)  # of the image, and of the chains
         weights = self._sample_dirichlet(count, self.mixture_width) * share[:, 1:]
         mix = share[:, 0].reshape(each).to(batch.device) * batch

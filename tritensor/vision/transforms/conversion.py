@@ -84,30 +84,35 @@ class LinearTransformation(Transform):
 
     def __init__(self, transformation_matrix: Tensor, mean_vector: Tensor) -> None:
         super().__init__()
-        m, v = transformation_matrix, mean_vector
-        if m.ndim != 2 or m.shape[0] != m.shape[1] or tuple(v.shape) != (m.shape[0],):
-            raise ShapeError(
-                f"LinearTransformation: transformation_matrix {tuple(m.shape)}, mean_vector {tuple(v.shape)}; give (n, n) and (n,)"
-            )
-        if m.device != v.device or m.dtype != v.dtype:  # found when it is built, not at the first image
-            raise ArgumentError(
-                f"LinearTransformation: transformation_matrix is {m.dtype} on {m.device}, mean_vector {v.dtype} on {v.device}"
-            )
-        self.transformation_matrix, self.mean_vector = m, v
+        check_map(transformation_matrix, mean_vector)
+        self.transformation_matrix, self.mean_vector = transformation_matrix, mean_vector
 
     def forward(self, tensor: Tensor) -> Tensor:
-        n = tensor.shape[-3] * tensor.shape[-2] * tensor.shape[-1]  # leading dimensions are images
-        if n != self.mean_vector.shape[0]:
-            raise ShapeError(
-                f"LinearTransformation: {tuple(tensor.shape)} has {n} values an image and the matrix takes {self.mean_vector.shape[0]}"
-            )
-        # the matrix is not moved for each image: that would hide a copy in a training loop
-        if tensor.device.type != self.mean_vector.device.type:
-            raise DeviceError(f"LinearTransformation: the image is on {tensor.device}, the matrix on {self.mean_vector.device}")
-        flat = tensor.reshape(-1, n) - self.mean_vector
-        return (flat @ self.transformation_matrix.to(flat.dtype)).reshape(tensor.shape)
+        return apply_map(tensor, self.transformation_matrix, self.mean_vector)
 
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}(transformation_matrix={self.transformation_matrix.tolist()}, mean_vector={self.mean_vector.tolist()})"
         )
+
+
+def check_map(m: Tensor, v: Tensor) -> None:
+    """Raise ShapeError for a matrix (n, n) and a vector (n,) that do not fit, ValueError for types or devices that differ."""
+    if m.ndim != 2 or m.shape[0] != m.shape[1] or tuple(v.shape) != (m.shape[0],):
+        raise ShapeError(
+            f"LinearTransformation: transformation_matrix {tuple(m.shape)}, mean_vector {tuple(v.shape)}; give (n, n) and (n,)"
+        )
+    if m.device != v.device or m.dtype != v.dtype:  # found when it is built, not at the first image
+        raise ArgumentError(f"LinearTransformation: transformation_matrix is {m.dtype} on {m.device}, mean_vector {v.dtype} on {v.device}")
+
+
+def apply_map(tensor: Tensor, m: Tensor, v: Tensor) -> Tensor:
+    """(pixels - v) @ m of flattened images. Raises ShapeError for another number of values, DeviceError for another device."""
+    n = tensor.shape[-3] * tensor.shape[-2] * tensor.shape[-1]  # leading dimensions are images
+    if n != v.shape[0]:
+        raise ShapeError(f"LinearTransformation: {tuple(tensor.shape)} has {n} values an image and the matrix takes {v.shape[0]}")
+    # the matrix is not moved for each image: that would hide a copy in a training loop
+    if tensor.device.type != v.device.type:
+        raise DeviceError(f"LinearTransformation: the image is on {tensor.device}, the matrix on {v.device}")
+    flat = tensor.reshape(-1, n) - v
+    return (flat @ m.to(flat.dtype)).reshape(tensor.shape)

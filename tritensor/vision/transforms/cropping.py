@@ -145,21 +145,9 @@ class RandomResizedCrop(Transform):
 
     @staticmethod
     def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
-        """(top, left, height, width) of a part; after ten that do not fit, the middle in the nearest proportions."""
+        """(top, left, height, width) of a part: see draw_part."""
         _, height, width = F.get_dimensions(img)
-        low, high = math.log(ratio[0]), math.log(ratio[1])
-        # by logarithms, so that 3/4 is as likely as 4/3
-        for _ in range(10):
-            area, aspect = height * width * draws.uniform(scale[0], scale[1]), math.exp(draws.uniform(low, high))
-            w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
-            if 0 < w <= width and 0 < h <= height:
-                return draws.integer(0, height - h + 1), draws.integer(0, width - w + 1), h, w
-        h, w = height, width  # the whole image, cut to the nearest proportions
-        if width / height < min(ratio):
-            h = round(width / min(ratio))
-        elif width / height > max(ratio):
-            w = round(height * max(ratio))
-        return (height - h) // 2, (width - w) // 2, h, w
+        return draw_part(height, width, scale, ratio)
 
     def forward(self, img: Any) -> Any:
         return F.resized_crop(img, *self.get_params(img, self.scale, self.ratio), self.size, self.interpolation, antialias=self.antialias)
@@ -168,6 +156,23 @@ class RandomResizedCrop(Transform):
         scale, ratio = (tuple(round(v, 4) for v in r) for r in (self.scale, self.ratio))
         settings = f"size={self.size}, scale={scale}, ratio={ratio}, interpolation={self.interpolation.value}, antialias={self.antialias}"
         return f"{type(self).__name__}({settings})"
+
+
+def draw_part(height: int, width: int, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
+    """(top, left, height, width) of a part of random area and proportions; after ten that do not fit, the middle in the nearest proportions."""
+    low, high = math.log(ratio[0]), math.log(ratio[1])
+    # by logarithms, so that 3/4 is as likely as 4/3
+    for _ in range(10):
+        area, aspect = height * width * draws.uniform(scale[0], scale[1]), math.exp(draws.uniform(low, high))
+        w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            return draws.integer(0, height - h + 1), draws.integer(0, width - w + 1), h, w
+    h, w = height, width  # the whole image, cut to the nearest proportions
+    if width / height < min(ratio):
+        h = round(width / min(ratio))
+    elif width / height > max(ratio):
+        w = round(height * max(ratio))
+    return (height - h) // 2, (width - w) // 2, h, w
 
 
 class RandomErasing(Transform):
@@ -204,14 +209,10 @@ class RandomErasing(Transform):
     ) -> tuple[int, int, int, int, Tensor]:
         """(top, left, height, width, what to write); the image itself after ten rectangles that do not fit. None as `value` is noise."""
         channels, height, width = (int(n) for n in img.shape[-3:])
-        low, high = math.log(ratio[0]), math.log(ratio[1])
-        for _ in range(10):
-            area, aspect = height * width * draws.uniform(scale[0], scale[1]), math.exp(draws.uniform(low, high))
-            h, w = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
-            if h < height and w < width:  # a rectangle as large as the image would erase all
-                v = randn(channels, h, w, device=img.device) if value is None else tensor(value, device=img.device)[:, None, None]
-                return draws.integer(0, height - h + 1), draws.integer(0, width - w + 1), h, w, v
-        return 0, 0, height, width, img
+        if (drawn := draw_rectangle(height, width, scale, ratio)) is None:
+            return 0, 0, height, width, img
+        v = randn(channels, *drawn[2:], device=img.device) if value is None else tensor(value, device=img.device)[:, None, None]
+        return *drawn, v
 
     def forward(self, img: Tensor) -> Tensor:
         if not draws.chance(self.p):
@@ -221,3 +222,14 @@ class RandomErasing(Transform):
         if value is not None and len(value) not in (1, img.shape[-3]):
             raise ArgumentError(f"RandomErasing: value {self.value} has {len(value)} numbers and the image {img.shape[-3]} channels")
         return F.erase(img, *self.get_params(img, self.scale, self.ratio, value), self.inplace)
+
+
+def draw_rectangle(height: int, width: int, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int] | None:
+    """(top, left, height, width) of a part of random area and proportions (height / width); None after ten that do not fit."""
+    low, high = math.log(ratio[0]), math.log(ratio[1])
+    for _ in range(10):
+        area, aspect = height * width * draws.uniform(scale[0], scale[1]), math.exp(draws.uniform(low, high))
+        h, w = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if h < height and w < width:  # a rectangle as large as the image would erase all
+            return draws.integer(0, height - h + 1), draws.integer(0, width - w + 1), h, w
+    return None

@@ -19,7 +19,7 @@ from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.host_values import new_instance
-from tritensor.tensor.overriding.protocol import dispatches
+from tritensor.tensor.overriding.protocol import dispatches, meet
 from tritensor.tensor.public_api.publish import function
 
 
@@ -95,6 +95,7 @@ def as_subclass(x: Tensor, cls: type) -> Any:
         raise TypeError(f"as_subclass: cls is {getattr(cls, '__name__', repr(cls))}; give a subclass of Tensor")
     if dispatches(cls):
         return provider("torch_dispatch.instances").as_instance(cls, x)
+    meet(cls)
     array = x._array
     made = new_instance(
         cls, provider("torch_dispatch.instances").unwrapped(x) if type(array) is WrappedArray and array.instance is not None else array

@@ -85,7 +85,7 @@ def _rgb_to_hsv(img: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     divisor = where(grey, one, span)  # grey pixels have hue 0, whatever they are divided by
     dr, dg, db = (v - r) / divisor, (v - g) / divisor, (v - b) / divisor
     sixths = where(v == r, db - dg, where(v == g, 2.0 + dr - db, 4.0 + dg - dr))
-    return (sixths / 6.0 + 1.0).fmod(1.0), s, v
+    return (sixths * (1.0 / 6.0) + 1.0).fmod(1.0), s, v
 
 
 def _hsv_to_rgb(h: Tensor, s: Tensor, v: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import as_tensor, numpy_type
-from tritensor.vision.pillow import channels_first, image_from_array, is_pil_image
+from tritensor.vision.pillow import channels_first, image_from_array, is_pil_image, tensor_from_image
 from tritensor.vision.transforms.functional.images import max_value
 
 _LITTLE = sys.byteorder == "little"
@@ -53,7 +53,7 @@ def pil_to_tensor(pic: Any) -> Tensor:
     """A PIL image as a tensor (channels, h, w) of its own type and values. Raises TypeError for anything else."""
     if not is_pil_image(pic):
         raise TypeError(f"pil_to_tensor: pic is a {type(pic).__name__}; give a PIL image")
-    return Tensor.wrap(channels_first(np.array(pic)))
+    return tensor_from_image(pic)
 
 
 def to_pil_image(pic: Any, mode: str | None = None) -> Any:

@@ -29,8 +29,13 @@ def vflip(img: Any) -> Any:
     return img.transpose(1) if is_pil(img, "vflip") else img.flip(-2)  # Pillow's FLIP_TOP_BOTTOM
 
 
-def _resized_shape(height: int, width: int, size: Any, max_size: int | None) -> tuple[int, int]:
-    """(height, width) of the result of resize: `size` is that, or the length of the shorter edge."""
+def resized_shape(height: int, width: int, size: Any, max_size: int | None) -> tuple[int, int]:
+    """(height, width) of the result of resize: `size` is that, or the length of the shorter edge; None fits the longer one to max_size."""
+    if size is None:
+        if max_size is None:
+            raise ArgumentError("resize: size and max_size are None; give one of them")
+        new = int(max_size * min(height, width) / max(height, width))
+        return (max_size, new) if width <= height else (new, max_size)
     size = [size] if isinstance(size, int) else list(size)
     if len(size) not in (1, 2):
         raise ArgumentError(f"resize: size {tuple(size)}; give (height, width), or the length of the shorter edge")
@@ -59,7 +64,7 @@ def resize(
     mode = as_mode("resize", interpolation)
     of_pillow = is_pil(img, "resize")
     _, height, width = get_dimensions(img)
-    new = _resized_shape(height, width, size, max_size)
+    new = resized_shape(height, width, size, max_size)
     if new == (height, width):  # as torchvision: the image itself, not a copy
         return img
     if of_pillow:
@@ -80,7 +85,7 @@ def resize(
     return restore_shape(out, img)
 
 
-def _as_sides(padding: Any) -> tuple[int, int, int, int]:
+def as_sides(padding: Any) -> tuple[int, int, int, int]:
     """(left, top, right, bottom) of a number, (left and right, top and bottom), or all four."""
     if isinstance(padding, int | float):
         return (int(padding),) * 4
@@ -99,7 +104,7 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
     edge, "symmetric" with it. Raises TypeError for a padding or a fill that is none, ValueError for other modes.
     """
     of_pillow = is_pil(img, "pad")
-    left, top, right, bottom = _as_sides(padding)
+    left, top, right, bottom = as_sides(padding)
     if padding_mode not in _PADDING_MODES:
         raise ArgumentError(f"pad: padding_mode {padding_mode!r}; give one of {', '.join(map(repr, _PADDING_MODES))}")
     if of_pillow:
@@ -184,7 +189,12 @@ def center_crop(img: Any, output_size: Any) -> Any:
         _, h, w = get_dimensions(img)
         if (h, w) == (height, width):
             return img
-    return crop(img, round((h - height) / 2.0), round((w - width) / 2.0), height, width)
+    return crop(img, *center_offset((h, w), (height, width)), height, width)
+
+
+def center_offset(outer: tuple[int, int], inner: tuple[int, int]) -> tuple[int, int]:
+    """(top, left) of the middle of an image."""
+    return round((outer[0] - inner[0]) / 2.0), round((outer[1] - inner[1]) / 2.0)
 
 
 def resized_crop(

@@ -37,9 +37,9 @@ def rotate(
     if is_pil(img, "rotate"):
         return img.rotate(angle, PILLOW[mode], expand, center, fillcolor=as_pil_fill(fill, img, "rotate"))
     _, height, width = get_dimensions(img)
-    matrix = _inverse_affine(_offset_from_middle(center, width, height), -angle, (0.0, 0.0), 1.0, (0.0, 0.0))
+    matrix = affine_matrix(_offset_from_middle(center, width, height), -angle, (0.0, 0.0), 1.0, (0.0, 0.0))
     # rotations of a tensor are about its middle: the grid alone grows
-    size = _expanded_size(matrix, width, height) if expand else (width, height)
+    size = expanded_size(matrix, width, height) if expand else (width, height)
     return _sample_image(img, _affine_grid(img, matrix, size), mode, fill, "rotate")
 
 
@@ -53,6 +53,20 @@ def affine(
     """
     mode = as_mode("affine", interpolation)
     of_pillow = is_pil(img, "affine")
+    translate, shear = check_affine(translate, scale, shear)
+    _, height, width = get_dimensions(img)
+    if of_pillow:
+        middle = (width * 0.5, height * 0.5) if center is None else center
+        matrix = affine_matrix(middle, angle, translate, scale, shear)
+        return img.transform(img.size, 0, matrix, PILLOW[mode], fillcolor=as_pil_fill(fill, img, "affine"))  # Pillow's AFFINE
+    matrix = affine_matrix(_offset_from_middle(center, width, height), angle, translate, scale, shear)
+    return _sample_image(img, _affine_grid(img, matrix, (width, height)), mode, fill, "affine")
+
+
+def check_affine(translate: Any, scale: float, shear: Any) -> tuple[tuple[float, ...], tuple[float, float]]:
+    """(translate, shear) as pairs. Raises TypeError for a translate that is no sequence, ValueError for a scale that is not positive or no pairs."""
+    if not isinstance(translate, tuple | list):
+        raise TypeError(f"affine: translate {translate!r}; give (x, y) in pixels")
     if len(translate) != 2:
         raise ArgumentError(f"affine: translate {tuple(translate)}; give (x, y) in pixels")
     if scale <= 0:
@@ -60,14 +74,7 @@ def affine(
     shear = (shear, 0.0) if isinstance(shear, int | float) else tuple(shear)  # one number is a shear along x
     if len(shear) not in (1, 2):
         raise ArgumentError(f"affine: shear {shear}; give degrees along x, or (x, y)")
-    shear = (float(shear[0]), float(shear[-1]))
-    _, height, width = get_dimensions(img)
-    if of_pillow:
-        middle = (width * 0.5, height * 0.5) if center is None else center
-        matrix = _inverse_affine(middle, angle, translate, scale, shear)
-        return img.transform(img.size, 0, matrix, PILLOW[mode], fillcolor=as_pil_fill(fill, img, "affine"))  # Pillow's AFFINE
-    matrix = _inverse_affine(_offset_from_middle(center, width, height), angle, translate, scale, shear)
-    return _sample_image(img, _affine_grid(img, matrix, (width, height)), mode, fill, "affine")
+    return tuple(translate), (float(shear[0]), float(shear[-1]))
 
 
 def perspective(
@@ -77,10 +84,14 @@ def perspective(
 
     Raises ValueError for other numbers of points, and as rotate does.
     """
-    if len(startpoints) != 4 or len(endpoints) != 4:
-        raise ArgumentError(f"perspective: {len(startpoints)} startpoints and {len(endpoints)} endpoints; give the four corners of each")
-    mode = as_mode("perspective", interpolation)
-    c = _perspective_coefficients(startpoints, endpoints)  # from ends to starts: each pixel asks for its source
+    c = perspective_coefficients(startpoints, endpoints)  # from ends to starts: each pixel asks for its source
+    return warp_perspective(img, c, as_mode("perspective", interpolation), fill)
+
+
+def warp_perspective(img: Any, c: Sequence[float], mode: InterpolationMode, fill: Any) -> Any:
+    """An image whose pixels come from where eight coefficients say: see perspective_coefficients. Raises as rotate does."""
+    if len(c) != 8:
+        raise ArgumentError(f"perspective: {len(c)} coefficients; give eight")
     if is_pil(img, "perspective"):
         return img.transform(img.size, 2, c, PILLOW[mode], fillcolor=as_pil_fill(fill, img, "perspective"))  # Pillow's PERSPECTIVE
     _, height, width = get_dimensions(img)
@@ -117,7 +128,7 @@ def _offset_from_middle(center: Numbers | None, width: int, height: int) -> tupl
     return (0.0, 0.0) if center is None else (center[0] - width * 0.5, center[1] - height * 0.5)
 
 
-def _inverse_affine(center: Numbers, angle: float, translate: Numbers, scale: float, shear: Numbers) -> list[float]:
+def affine_matrix(center: Numbers, angle: float, translate: Numbers, scale: float, shear: Numbers) -> list[float]:
     """The map from a pixel to the point that it comes from, as rows (a, b, c), (d, e, f).
 
     It is the inverse of translate . center . rotate . shear . scale . center^-1.
@@ -134,7 +145,7 @@ def _inverse_affine(center: Numbers, angle: float, translate: Numbers, scale: fl
     return [p, q, x + cx, r, s, y + cy]
 
 
-def _expanded_size(matrix: list[float], width: int, height: int) -> tuple[int, int]:
+def expanded_size(matrix: list[float], width: int, height: int) -> tuple[int, int]:
     """(width, height) of the box around the corners, each moved by the matrix; to 1e-4 of a pixel, lest a rounding make it one wider."""
     w, h = width * 0.5, height * 0.5
     corners = np.array([[-w, -h, 1], [-w, h, 1], [w, h, 1], [w, -h, 1]], np.float32)
@@ -166,8 +177,13 @@ def _affine_grid(img: Tensor, matrix: list[float], size: tuple[int, int]) -> Ten
     return (positions @ (theta.t() / half)).reshape(1, height, width, 2)
 
 
-def _perspective_coefficients(startpoints: Sequence[Numbers], endpoints: Sequence[Numbers]) -> list[float]:
-    """The eight numbers c of x' = (c0 x + c1 y + c2) / (c6 x + c7 y + 1), y' = (c3 x + c4 y + c5) / (...), which lead from the ends to the starts."""
+def perspective_coefficients(startpoints: Sequence[Numbers], endpoints: Sequence[Numbers]) -> list[float]:
+    """The eight numbers c of x' = (c0 x + c1 y + c2) / (c6 x + c7 y + 1), y' = (c3 x + c4 y + c5) / (...), which lead from the ends to the starts.
+
+    Raises ValueError for other numbers of points than four.
+    """
+    if len(startpoints) != 4 or len(endpoints) != 4:
+        raise ArgumentError(f"perspective: {len(startpoints)} startpoints and {len(endpoints)} endpoints; give the four corners of each")
     rows = []
     for (x, y), (u, v) in zip(endpoints, startpoints, strict=True):
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]

@@ -1,52 +1,75 @@
-"""Names of torchvision.transforms.v2 whose meaning is that of the first version, of one image; and MixUp and CutMix, of a batch and its labels."""
+"""Transforms of samples, of any nesting: images, videos, masks, boxes and points of `tv_tensors` are changed together, each in its own way."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from tritensor import nn
-from tritensor.ground import dtypes
-from tritensor.tensor.core import Tensor
-from tritensor.vision import transforms
-from tritensor.vision.transforms.base import Transform
+from tritensor.vision.transforms.interpolation import InterpolationMode as InterpolationMode
+from tritensor.vision.transforms.policies import AutoAugmentPolicy as AutoAugmentPolicy
 from tritensor.vision.transforms.v2 import functional as functional
+from tritensor.vision.transforms.v2.autoaugment import AugMix as AugMix
+from tritensor.vision.transforms.v2.autoaugment import AutoAugment as AutoAugment
+from tritensor.vision.transforms.v2.autoaugment import RandAugment as RandAugment
+from tritensor.vision.transforms.v2.autoaugment import TrivialAugmentWide as TrivialAugmentWide
+from tritensor.vision.transforms.v2.base import Transform as Transform
+from tritensor.vision.transforms.v2.boxes import ClampBoundingBoxes as ClampBoundingBoxes
+from tritensor.vision.transforms.v2.boxes import ClampKeyPoints as ClampKeyPoints
+from tritensor.vision.transforms.v2.boxes import ConvertBoundingBoxFormat as ConvertBoundingBoxFormat
+from tritensor.vision.transforms.v2.boxes import SanitizeBoundingBoxes as SanitizeBoundingBoxes
+from tritensor.vision.transforms.v2.boxes import SanitizeKeyPoints as SanitizeKeyPoints
+from tritensor.vision.transforms.v2.boxes import SetClampingMode as SetClampingMode
+from tritensor.vision.transforms.v2.color import RGB as RGB
+from tritensor.vision.transforms.v2.color import ColorJitter as ColorJitter
+from tritensor.vision.transforms.v2.color import Grayscale as Grayscale
+from tritensor.vision.transforms.v2.color import RandomAdjustSharpness as RandomAdjustSharpness
+from tritensor.vision.transforms.v2.color import RandomAutocontrast as RandomAutocontrast
+from tritensor.vision.transforms.v2.color import RandomChannelPermutation as RandomChannelPermutation
+from tritensor.vision.transforms.v2.color import RandomEqualize as RandomEqualize
+from tritensor.vision.transforms.v2.color import RandomGrayscale as RandomGrayscale
+from tritensor.vision.transforms.v2.color import RandomInvert as RandomInvert
+from tritensor.vision.transforms.v2.color import RandomPhotometricDistort as RandomPhotometricDistort
+from tritensor.vision.transforms.v2.color import RandomPosterize as RandomPosterize
+from tritensor.vision.transforms.v2.color import RandomSolarize as RandomSolarize
+from tritensor.vision.transforms.v2.composition import Compose as Compose
+from tritensor.vision.transforms.v2.composition import RandomApply as RandomApply
+from tritensor.vision.transforms.v2.composition import RandomChoice as RandomChoice
+from tritensor.vision.transforms.v2.composition import RandomOrder as RandomOrder
+from tritensor.vision.transforms.v2.conversion import ConvertImageDtype as ConvertImageDtype
+from tritensor.vision.transforms.v2.conversion import PILToTensor as PILToTensor
+from tritensor.vision.transforms.v2.conversion import ToDtype as ToDtype
+from tritensor.vision.transforms.v2.conversion import ToImage as ToImage
+from tritensor.vision.transforms.v2.conversion import ToPILImage as ToPILImage
+from tritensor.vision.transforms.v2.conversion import ToPureTensor as ToPureTensor
+from tritensor.vision.transforms.v2.conversion import ToTensor as ToTensor
+from tritensor.vision.transforms.v2.cropping import CenterCrop as CenterCrop
+from tritensor.vision.transforms.v2.cropping import FiveCrop as FiveCrop
+from tritensor.vision.transforms.v2.cropping import Pad as Pad
+from tritensor.vision.transforms.v2.cropping import RandomCrop as RandomCrop
+from tritensor.vision.transforms.v2.cropping import RandomIoUCrop as RandomIoUCrop
+from tritensor.vision.transforms.v2.cropping import RandomResizedCrop as RandomResizedCrop
+from tritensor.vision.transforms.v2.cropping import RandomZoomOut as RandomZoomOut
+from tritensor.vision.transforms.v2.cropping import TenCrop as TenCrop
+from tritensor.vision.transforms.v2.erasing import JPEG as JPEG
+from tritensor.vision.transforms.v2.erasing import RandomErasing as RandomErasing
+from tritensor.vision.transforms.v2.geometry import ElasticTransform as ElasticTransform
+from tritensor.vision.transforms.v2.geometry import RandomAffine as RandomAffine
+from tritensor.vision.transforms.v2.geometry import RandomHorizontalFlip as RandomHorizontalFlip
+from tritensor.vision.transforms.v2.geometry import RandomPerspective as RandomPerspective
+from tritensor.vision.transforms.v2.geometry import RandomRotation as RandomRotation
+from tritensor.vision.transforms.v2.geometry import RandomVerticalFlip as RandomVerticalFlip
 from tritensor.vision.transforms.v2.mixing import CutMix as CutMix
 from tritensor.vision.transforms.v2.mixing import MixUp as MixUp
-
-
-class Identity(nn.Module):
-    """The image as it is."""
-
-    def forward(self, img: Any) -> Any:
-        return img
-
-
-class ToImage(nn.Module):
-    """An image or an array as a tensor of its own values: `functional.to_image`."""
-
-    def forward(self, img: Any) -> Tensor:
-        return functional.to_image(img)
-
-
-class ToDtype(Transform):
-    """A tensor in another type: `functional.to_dtype`."""
-
-    _settings = ("scale",)
-
-    def __init__(self, dtype: Any = dtypes.float32, scale: bool = False) -> None:
-        super().__init__()
-        self.dtype, self.scale = dtype, scale
-
-    def forward(self, img: Tensor) -> Tensor:
-        return functional.to_dtype(img, self.dtype, self.scale)
-
-
-def __getattr__(name: str) -> Any:
-    """The first version's transform of the name. Raises AttributeError where there is none."""
-    if name.startswith("_") or not hasattr(transforms, name):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: of the second version those are here that the first has, too")
-    return getattr(transforms, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({"CutMix", "Identity", "MixUp", "ToDtype", "ToImage", "functional", *(n for n in dir(transforms) if n[:1].isupper())})
+from tritensor.vision.transforms.v2.resizing import RandomResize as RandomResize
+from tritensor.vision.transforms.v2.resizing import RandomShortestSize as RandomShortestSize
+from tritensor.vision.transforms.v2.resizing import Resize as Resize
+from tritensor.vision.transforms.v2.resizing import ScaleJitter as ScaleJitter
+from tritensor.vision.transforms.v2.samples import check_type as check_type
+from tritensor.vision.transforms.v2.samples import get_bounding_boxes as get_bounding_boxes
+from tritensor.vision.transforms.v2.samples import get_keypoints as get_keypoints
+from tritensor.vision.transforms.v2.samples import has_all as has_all
+from tritensor.vision.transforms.v2.samples import has_any as has_any
+from tritensor.vision.transforms.v2.samples import query_chw as query_chw
+from tritensor.vision.transforms.v2.samples import query_size as query_size
+from tritensor.vision.transforms.v2.values import GaussianBlur as GaussianBlur
+from tritensor.vision.transforms.v2.values import GaussianNoise as GaussianNoise
+from tritensor.vision.transforms.v2.values import Identity as Identity
+from tritensor.vision.transforms.v2.values import Lambda as Lambda
+from tritensor.vision.transforms.v2.values import LinearTransformation as LinearTransformation
+from tritensor.vision.transforms.v2.values import Normalize as Normalize
+from tritensor.vision.transforms.v2.values import UniformTemporalSubsample as UniformTemporalSubsample
