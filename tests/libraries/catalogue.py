@@ -108,7 +108,7 @@ LIBRARIES: tuple[Library, ...] = (
     Library("PyTorch Metric Learning", ("pytorch-metric-learning",), ("training/metric_learning",)),
     Library("PyTorch Forecasting", ("pytorch-forecasting",), ("training/forecasting",)),
     # vision
-    Library("torchvision", (), ("vision/torchvision",), note="tritensor.vision in torchvision's place"),
+    Library("torchvision", (), ("vision/torchvision", "vision/torchvision_boxes"), note="tritensor.vision in torchvision's place"),
     Library(
         "timm",
         ("timm",),

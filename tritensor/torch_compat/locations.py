@@ -7,6 +7,8 @@ ELSEWHERE = {
     "autograd.forward_ad": "func.forward_ad", "cuda.nvtx": "ground.nvtx", "nn.attention.flex_attention": "func.flexible.attention",
     "_higher_order_ops": "func.scans", "_higher_order_ops.associative_scan": "func.scans",
     "vision.ops.misc": "vision.ops.layers",
+    "vision.transforms.v2._transform": "vision.transforms.v2.base", "vision.transforms.v2._utils": "vision.transforms.v2.samples",
+    "vision.transforms.v2.functional._utils": "vision.transforms.v2.functional.registry",
     "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": "distributed.algorithms.ddp_comm_hooks.local_sgd",
     "errors": "ground.errors", "table": "ops.table", "tuning": "ops.tuning", "utils.pytree": "ground.pytree",
 }  # fmt: skip

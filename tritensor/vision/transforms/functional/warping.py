@@ -128,10 +128,12 @@ def _offset_from_middle(center: Numbers | None, width: int, height: int) -> tupl
     return (0.0, 0.0) if center is None else (center[0] - width * 0.5, center[1] - height * 0.5)
 
 
-def affine_matrix(center: Numbers, angle: float, translate: Numbers, scale: float, shear: Numbers) -> list[float]:
-    """The map from a pixel to the point that it comes from, as rows (a, b, c), (d, e, f).
+def affine_matrix(
+    center: Numbers, angle: float, translate: Numbers, scale: float, shear: Numbers, forward: bool = False
+) -> list[float]:  # fmt: skip
+    """The map from a pixel to the point that it comes from, or with `forward` that it goes to, as rows (a, b, c), (d, e, f).
 
-    It is the inverse of translate . center . rotate . shear . scale . center^-1.
+    The latter is translate . center . rotate . shear . scale . center^-1.
     With R the rotation, S_x = [[1, -tan sx], [0, 1]] and S_y = [[1, 0], [-tan sy, 1]], the linear part is scale R S_y S_x.
     """
     turn, sx, sy = math.radians(angle), math.radians(shear[0]), math.radians(shear[1])
@@ -140,6 +142,9 @@ def affine_matrix(center: Numbers, angle: float, translate: Numbers, scale: floa
     b = -math.cos(turn - sy) * math.tan(sx) / math.cos(sy) - math.sin(turn)
     c = math.sin(turn - sy) / math.cos(sy)
     d = -math.sin(turn - sy) * math.tan(sx) / math.cos(sy) + math.cos(turn)
+    if forward:
+        a, b, c, d = a * scale, b * scale, c * scale, d * scale
+        return [a, b, cx + tx - a * cx - b * cy, c, d, cy + ty - c * cx - d * cy]
     p, q, r, s = d / scale, -b / scale, -c / scale, a / scale  # its determinant is scale^2
     x, y = 0.0 / scale + (p * (-cx - tx) + q * (-cy - ty)), 0.0 / scale + (r * (-cx - tx) + s * (-cy - ty))
     return [p, q, x + cx, r, s, y + cy]

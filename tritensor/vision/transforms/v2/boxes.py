@@ -70,8 +70,7 @@ class SetClampingMode(Transform):
 class _Sanitizing(Transform):
     """Base of the two: what is not valid is left out, with its labels."""
 
-    def __init__(self, labels_getter: Any) -> None:
-        super().__init__()
+    def _take_labels(self, labels_getter: Any) -> None:
         self.labels_getter, self._labels_getter = labels_getter, as_labels_getter(labels_getter)
 
     def _find_valid(self, flat_inputs: list[Any]) -> tuple[Any, Tensor, str]:
@@ -113,8 +112,9 @@ class SanitizeBoundingBoxes(_Sanitizing):
     def __init__(self, min_size: float = 1.0, min_area: float = 1.0, labels_getter: Any = "default") -> None:
         if min_size < 1 or min_area < 1:
             raise ArgumentError(f"SanitizeBoundingBoxes: min_size and min_area must be >= 1, got {min_size} and {min_area}")
-        super().__init__(labels_getter)
+        super().__init__()
         self.min_size, self.min_area = min_size, min_area
+        self._take_labels(labels_getter)
 
     def _find_valid(self, flat_inputs: list[Any]) -> tuple[Any, Tensor, str]:
         boxes = get_bounding_boxes(flat_inputs)
@@ -128,7 +128,8 @@ class SanitizeKeyPoints(_Sanitizing):
     """Points outside of the canvas left out, with their labels: `functional.sanitize_keypoints`. Raises ValueError for a sample without points."""
 
     def __init__(self, labels_getter: Any = None) -> None:
-        super().__init__(labels_getter)
+        super().__init__()
+        self._take_labels(labels_getter)
 
     def _find_valid(self, flat_inputs: list[Any]) -> tuple[Any, Tensor, str]:
         points = get_keypoints(flat_inputs)

@@ -63,22 +63,19 @@ def _linear(matrix: np.ndarray, points: Tensor) -> Tensor:
 
 
 def _affine_map(canvas: Canvas, angle: float, translate: Any, scale: float, shear: Any, center: Any) -> np.ndarray:
-    """(3, 3): where each point goes."""
+    """(2, 3): where each point goes."""
     translate, shear = check_affine(translate, scale, shear)
     middle = (canvas[1] * 0.5, canvas[0] * 0.5) if center is None else center
-    back = np.array([*affine_matrix(middle, angle, translate, scale, shear), 0.0, 0.0, 1.0]).reshape(3, 3)
-    return np.linalg.inv(back)
+    return np.array(affine_matrix(middle, angle, translate, scale, shear, forward=True)).reshape(2, 3)
 
 
 def _grown(forward: np.ndarray, canvas: Canvas) -> tuple[np.ndarray, Canvas]:
     """(the map into an image that holds all of the canvas, its size)."""
     height, width = canvas
     ends = np.array([[0, 0, 1], [0, height, 1], [width, height, 1], [width, 0, 1]], np.float64) @ forward.T
-    shift = np.eye(3)
-    shift[:2, 2] = -ends.min(0)[:2]
-    back = np.linalg.inv(forward)
+    back = np.linalg.inv(np.vstack([forward, [0.0, 0.0, 1.0]]))
     wide, high = expanded_size([float(v) for v in back[:2].reshape(6)], width, height)
-    return shift @ forward, (high, wide)
+    return forward - np.outer(ends.min(0), [0.0, 0.0, 1.0]), (high, wide)
 
 
 def affine_bounding_boxes(
@@ -93,7 +90,7 @@ def affine_bounding_boxes(
 def _boxes_under(forward: np.ndarray, boxes: Tensor, format: Form, canvas: Canvas, mode: str | None) -> Tensor:
     if boxes.numel() == 0:
         return boxes
-    return move_boxes(_floats(boxes), format, canvas, mode, lambda p: _linear(forward[:2], p)).to(boxes.dtype)
+    return move_boxes(_floats(boxes), format, canvas, mode, lambda p: _linear(forward, p)).to(boxes.dtype)
 
 
 def affine_keypoints(
@@ -101,7 +98,7 @@ def affine_keypoints(
 ) -> tuple[Tensor, Canvas]:  # fmt: skip
     """(points under `affine`, the canvas)."""
     forward = _affine_map(canvas_size, angle, translate, scale, shear, center)
-    return _points_under(lambda p: _linear(forward[:2], p), keypoints), canvas_size
+    return _points_under(lambda p: _linear(forward, p), keypoints), canvas_size
 
 
 def _points_under(move: Move, points: Tensor) -> Tensor:
@@ -131,7 +128,7 @@ def rotate_keypoints(
     if keypoints.numel() == 0:
         return keypoints, canvas_size
     forward, canvas = _rotation(angle, canvas_size, center, expand)
-    return _points_under(lambda p: _linear(forward[:2], p), keypoints), canvas
+    return _points_under(lambda p: _linear(forward, p), keypoints), canvas
 
 
 def _perspective_move(coefficients: Sequence[float]) -> Move:

@@ -21,6 +21,10 @@ KINDS: dict[str, type] = {
     "bounding_boxes": tv.BoundingBoxes,
     "keypoints": tv.KeyPoints,
 }
+OTHER_NAMES = {
+    "hflip": "horizontal_flip", "vflip": "vertical_flip", "elastic_transform": "elastic", "to_grayscale": "rgb_to_grayscale",
+    "get_image_num_channels": "get_num_channels",
+}  # fmt: skip
 PIL = "PIL.Image.Image"  # what stands for Pillow's class, which is not imported for it
 _registry: dict[Kernel, dict[Any, Kernel]] = {}  # by functional, by class
 kernels: dict[str, Kernel] = {}  # of plain tensors, by name: resize_mask
@@ -115,7 +119,8 @@ def register_kernel(functional: Kernel | str, tv_tensor_cls: type) -> Callable[[
     Raises ValueError for other functions and classes, and for a class that has a kernel.
     """
     if isinstance(functional, str):
-        by_name = {f.__name__: f for f in _registry} | {a: f for f in _registry for a in getattr(f, "aliases", ())}
+        by_name = {f.__name__: f for f in _registry}
+        functional = OTHER_NAMES.get(functional, functional)
         if functional not in by_name:
             raise ArgumentError(
                 f"register_kernel: Could not find functional with name '{functional}'; there are {', '.join(sorted(by_name))}"
