@@ -106,7 +106,7 @@ class DataLoader:
         elif sampler is None:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         if batch_sampler is None and batch_size is not None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)  # type: ignore[arg-type]  # a stream's sampler gives None for each
         elif batch_sampler is not None:
             batch_size, drop_last = None, False
         self.batch_size = batch_size
