@@ -41,7 +41,7 @@ def distributions(name: str) -> list[Found]:
     """Distributions of a name wherever Python looks, nearest first."""
     found = {}
     for d in importlib.metadata.distributions():
-        if isinstance(d, AnsweredPackage) or not d.metadata["Name"] or normalize(d.metadata["Name"]) != name:
+        if isinstance(d, AnsweredPackage) or "Name" not in d.metadata or normalize(d.metadata["Name"]) != name:
             continue
         metadata = Path(getattr(d, "_path", "")).resolve()
         found[metadata] = Found(d.version, metadata.parent, metadata)
