@@ -178,8 +178,9 @@ def test_components_of_vectors_and_matrices() -> None:
         D.MultivariateNormal(tt.zeros(2, dtype=tt.float64), precision_matrix=tt.tensor(np.linalg.inv(matrix))),
     ):
         assert stats.kstest(d.sample((N,)).numpy() @ direction, stats.norm(0, spread).cdf).pvalue > LEAST
-    w = D.Wishart(tt.tensor(3.5, dtype=tt.float64), tt.tensor(matrix)).sample((N,)).numpy()
-    assert stats.kstest(direction @ w @ direction / spread**2, stats.chi2(3.5).cdf).pvalue > LEAST
+    wishart = D.Wishart(tt.tensor(3.5, dtype=tt.float64), tt.tensor(matrix))
+    for w in (wishart.sample((N,)).numpy(), wishart._bartlett_sampling(tt.Size((N,))).numpy()):
+        assert stats.kstest(direction @ w @ direction / spread**2, stats.chi2(3.5).cdf).pvalue > LEAST
     # of LKJ matrices of n rows each correlation is 2 b - 1 of a beta number b of concentration - 1 + n / 2 twice
     factor = D.LKJCholesky(4, tt.tensor(1.5, dtype=tt.float64)).sample((N,)).numpy()
     correlation = factor @ factor.swapaxes(-1, -2)

@@ -92,6 +92,10 @@ class Wishart(CovarianceForms, ExponentialFamily):
 
         `max_try_correction` is accepted: that diagonal is above 0 in every draw, so that none is drawn anew.
         """
+        return self._bartlett_sampling(sample_shape)
+
+    def _bartlett_sampling(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """One draw, under PyTorch's private name, by which samplers of other libraries call it."""
         n = self._event_shape[-1]
         # a zero on the diagonal would make the draw singular
         diagonal = self._dist_chi2.rsample(sample_shape).clamp(min=float_limits(self.df.dtype).tiny).sqrt()
