@@ -43,7 +43,9 @@ class Environment(NamedTuple):
         # This repository's own folder would answer `import kernels`, which transformers tries; another folder with tritensor may be asked for.
         given = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and Path(p).resolve() != ROOT]
         path = os.pathsep.join([*given, *([str(plugins)] if plugins else ())])
-        surroundings = {**os.environ, **one, **offline, "MPLBACKEND": "agg", "PYTHONPATH": path, **(variables or {})}
+        # Suites start commands that pip has put beside the interpreter (accelerate launch), as in an environment that is activated.
+        commands = os.pathsep.join((str(self.python.parent), os.environ.get("PATH", os.defpath)))
+        surroundings = {**os.environ, **one, **offline, "MPLBACKEND": "agg", "PATH": commands, "PYTHONPATH": path, **(variables or {})}
         return subprocess.run(
             [str(self.python), *words], cwd=folder, env=surroundings, capture_output=True, text=True, timeout=seconds, errors="replace"
         )

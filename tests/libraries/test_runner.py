@@ -52,6 +52,11 @@ def test_a_script_is_run_in_a_folder_of_its_own_and_its_last_words_are_kept(tmp_
     assert (ran.lines, ran.error) == (["[]"], "ValueError: at the end of file.py")
 
 
+def test_commands_beside_the_interpreter_are_found() -> None:
+    done = Environment("here", Path(sys.executable)).run(["-c", "import os; print(os.environ['PATH'].split(os.pathsep)[0])"], 60)
+    assert done.stdout.strip() == str(Path(sys.executable).parent)
+
+
 SUITE = """
 import os, pytest
 def test_passes(): pass
