@@ -13,7 +13,7 @@ import pytest
 
 import tritensor.distributed as dist
 from tests.distributed.ranks import ROOT, environment
-from tritensor.ground.errors import ArgumentError, DistStoreError, QueueEmptyError
+from tritensor.ground.errors import ArgumentError, DistNetworkError, DistStoreError, QueueEmptyError
 
 Maker = Callable[[Path], dist.Store]
 STORES: list[Maker] = [
@@ -56,8 +56,9 @@ def test_a_key_that_comes_late(make: Maker, tmp_path: Path) -> None:
         store.get("never")
 
 
-def test_a_queue() -> None:
-    store = dist.PrefixStore("own", dist.HashStore())
+@pytest.mark.parametrize("inner", [dist.HashStore, lambda: dist.TCPStore("localhost", 0, is_master=True)])
+def test_a_queue(inner: Callable[[], dist.Store]) -> None:
+    store = dist.PrefixStore("own", inner())
     store.queue_push("q", "1")
     store.queue_push("q", b"2")
     assert [store.queue_len("q"), store.queue_pop("q"), store.queue_pop("q"), store.queue_len("q")] == [2, b"1", b"2", 0]
@@ -74,6 +75,28 @@ def test_a_file_ends_with_its_last_user(tmp_path: Path) -> None:
     assert path.exists()
     del second
     assert not path.exists()
+
+
+def test_who_comes_to_an_address() -> None:
+    server = dist.TCPStore("localhost", 0, 2, True, timedelta(seconds=20), wait_for_workers=False)
+    guest = dist.TCPStore("localhost", server.port, 2, False, timedelta(seconds=20))
+    guest.set("a", b"\xff\0")
+    assert (server.get("a"), server.num_keys(), server.list_keys()) == (b"\xff\0", 2, ["a"])  # one key counts who has come
+    twin = guest.clone()
+    twin.set_timeout(timedelta(milliseconds=20))
+    with pytest.raises(DistStoreError, match=r"TCPStore: wait timeout after 0\.02 s, keys: never"):
+        twin.get("never")
+    with pytest.raises(ArgumentError, match="no number that can be counted up"):
+        guest.add("a", 1)
+    with pytest.raises(DistNetworkError, match="cannot be served"):
+        dist.TCPStore("localhost", server.port, is_master=True)
+    with pytest.raises(DistStoreError, match=r"init/all"):
+        dist.TCPStore("localhost", 0, 2, True, timedelta(milliseconds=20))
+    del server
+    with pytest.raises(DistNetworkError, match=r"has gone|is lost"):
+        guest.get("a")
+    with pytest.raises(DistNetworkError, match="nobody serves at"):
+        dist.TCPStore("localhost", guest.port, timeout=timedelta(milliseconds=20))
 
 
 def test_what_a_store_refuses(tmp_path: Path) -> None:

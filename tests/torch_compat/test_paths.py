@@ -142,7 +142,7 @@ def test_dir_of_the_front_door_shows_public_names() -> None:
         ("tt.values", AttributeError, "has no attribute 'values'; the nearest"),
         ("tt.fx.symbolic_trace(0)", NotImplementedError, "fx.symbolic_trace: not in tritensor: nothing is traced"),
         ("tt.onnx.ExportableModule", AttributeError, "torch.onnx 2.13 has it, tritensor does not"),
-        ("tt.distributed.TCPStore('localhost', 1)", NotImplementedError, "distributed.TCPStore: not in tritensor"),
+        ("tt.distributed.ProcessGroupGloo(0)", NotImplementedError, "distributed.ProcessGroupGloo: not in tritensor"),
         ("tt.distributed.tensor.DTensor()", NotImplementedError, "distributed.tensor.DTensor: not in tritensor"),
         ("tt.distributed.tensor.parallel.parallelize_module(0)", NotImplementedError, "layers are not cut over processes"),
         ("tt.distributed.checkpoint.DefaultSavePlanner()", NotImplementedError, "DefaultSavePlanner: not in tritensor: save and load take a state and a folder"),

@@ -66,12 +66,14 @@ from tritensor.distributed.process_group import is_initialized as is_initialized
 from tritensor.distributed.reduce_op import ReduceOp as ReduceOp
 from tritensor.distributed.reduce_op import reduce_op as reduce_op
 from tritensor.distributed.stores.interface import Store as Store
+from tritensor.distributed.stores.over_tcp import TCPStore as TCPStore
 from tritensor.distributed.stores.prefixed import PrefixStore as PrefixStore
 from tritensor.distributed.stores.tables import FileStore as FileStore
 from tritensor.distributed.stores.tables import HashStore as HashStore
 from tritensor.distributed.work import Work as Work
 from tritensor.ground.errors import DistBackendError as DistBackendError
 from tritensor.ground.errors import DistError as DistError
+from tritensor.ground.errors import DistNetworkError as DistNetworkError
 from tritensor.ground.errors import DistStoreError as DistStoreError
 from tritensor.ground.errors import QueueEmptyError as QueueEmptyError
 from tritensor.ground.errors import RankFailedError as RankFailedError

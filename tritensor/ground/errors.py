@@ -135,6 +135,10 @@ class DistError(RuntimeError):
     """Something that processes cannot do together: not started as a group, of different programs, at odds over what they call."""
 
 
+class DistNetworkError(DistError):
+    """A connection to another process that could not be made, or was lost."""
+
+
 class DistStoreError(DistError):
     """What did not come to a store of keys within its timeout."""
 

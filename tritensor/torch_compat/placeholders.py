@@ -12,7 +12,7 @@ _LAUNCHED = "ranks are started by python -m tritensor.launch"
 
 # Modules of which every public name can be imported, and why using one raises.
 NAMES_ONLY = {
-    "distributed": "processes find one another through MPI and talk over MPI or NCCL; TCPStore, hooks of backends and options of theirs are not here",
+    "distributed": "processes find one another through MPI and talk over MPI or NCCL; hooks of backends and options of theirs are not here",
     "distributed.algorithms": "Join, Joinable and JoinHook are",
     "distributed.checkpoint": _PLANNED,  # from here on: what there is, or what takes the place
     "distributed.checkpoint.default_planner": _PLANNED,

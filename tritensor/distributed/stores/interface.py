@@ -115,4 +115,4 @@ class Store:
         self.wait([f"{key}/last_member"], timeout or self.timeout)
 
     def _missing(self, name: str) -> NotImplementedError:
-        return NotImplementedError(f"{type(self).__name__}.{name}: this store does not have it; HashStore does, within one process")
+        return NotImplementedError(f"{type(self).__name__}.{name}: this store does not have it; use HashStore or TCPStore, which do")

@@ -107,7 +107,9 @@ class HashStore(_TableStore):
             return self._changed.wait_for(lambda: ready(self._values), seconds)
 
     def clone(self) -> Store:
-        return self
+        twin = HashStore()  # the table is one; how long to wait is each user's own
+        twin._values, twin._queues, twin._changed = self._values, self._queues, self._changed
+        return twin
 
     def has_extended_api(self) -> bool:
         return True
