@@ -214,8 +214,8 @@ def test_without_a_group() -> None:
             call()  # type: ignore[operator]
     with pytest.raises(ValueError, match="init_process_group first"):
         nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
-    with pytest.raises(NotImplementedError, match=r"distributed.TCPStore: not in tritensor"):
-        dist.TCPStore("localhost", 1)
+    with pytest.raises(NotImplementedError, match=r"distributed.ProcessGroupGloo: not in tritensor"):
+        dist.ProcessGroupGloo(0)
 
 
 def test_record_of_a_script_that_a_launcher_may_start() -> None:
