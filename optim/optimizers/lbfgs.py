@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -68,6 +69,9 @@ class LBFGS(Optimizer):
             )
         with no_grad():
             return self._minimise(closure, group)
+
+    # The default is there for its message alone. Wrappers of optimizers ask the signature whether a closure must be given, and it must.
+    step.__signature__ = inspect.signature(lambda self, closure: None)  # type: ignore[attr-defined]
 
     def _minimise(self, closure: Callable[[], Any], group: dict[str, Any]) -> Any:
         state = self.state[self._params[0]]

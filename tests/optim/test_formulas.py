@@ -347,3 +347,11 @@ def test_mistakes_are_named() -> None:
     p.grad = tt.ones(2)
     with pytest.raises(RuntimeError, match=r"SparseAdam does not support dense gradients, please consider Adam instead.*optim\.Adam"):
         optim.SparseAdam([p]).step()
+
+
+def test_the_signature_of_step_says_whether_a_closure_must_be_given() -> None:
+    p = nn.Parameter(tt.ones(2))
+    required = {
+        m: inspect.signature(m([p]).step).parameters["closure"].default is inspect.Parameter.empty for m in (optim.LBFGS, optim.SGD)
+    }
+    assert required == {optim.LBFGS: True, optim.SGD: False}
