@@ -44,7 +44,7 @@ class Optimizer(Hooked):
     """
 
     _like_params: tuple[str, ...] = ()  # state that has its parameter's shape: a state dict where it has not does not fit
-    _scalars: tuple[str, ...] = ("step",)  # state that is a number, kept as a float32 tensor
+    _scalars: tuple[str, ...] = ()  # state that is a number, kept as a float32 tensor
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self._check(defaults)
@@ -198,7 +198,9 @@ class Optimizer(Hooked):
         for hook in self._list_hooks("state_pre"):
             hook(self)
         # tensors themselves would tie a file to this process; numbers also fit a model built anew
-        numbers = {p: i for i, p in enumerate(p for group in self.param_groups for p in group["params"])}
+        numbers: dict[Tensor, int] = {}
+        for i, p in enumerate(p for group in self.param_groups for p in group["params"]):
+            numbers.setdefault(p, i)  # one that comes again keeps its first number
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[p] for p in group["params"]]}
             for group in self.param_groups

@@ -86,10 +86,12 @@ def new_step_count(value: Any = 0.0) -> Tensor:
 
 
 def adopt_state(value: Any, p: Tensor, name: str, scalars: tuple[str, ...]) -> Any:
-    """A copy of loaded state: floating tensors in the parameter's type and place, also inside dicts and lists; numbers of the state stay
-    float32, and become tensors where they were none."""
+    """A copy of loaded state: floating tensors in the parameter's type and place, also inside dicts and lists; `scalars` stay float32, and
+    become tensors where they were none. A user's optimizer has its numbers back as they were, a tensor "step" in its own type."""
     if name in scalars:
         return new_step_count(to_number(value)) if not is_on_gpu(value) else value.detach().clone()
+    if name == "step" and isinstance(value, Tensor):
+        return value.detach().clone()
     if isinstance(value, dict):
         return {k: adopt_state(v, p, k, scalars) for k, v in value.items()}
     if type(value) in (list, tuple):

@@ -35,8 +35,6 @@ class LBFGS(Optimizer):
         TypeError: step without a closure, or a closure that returns no loss.
     """
 
-    _scalars = ()
-
     def __init__(
         self, params: Iterable[Any], lr: float = 1, max_iter: int = 20, max_eval: int | None = None, tolerance_grad: float = 1e-7,
         tolerance_change: float = 1e-9, history_size: int = 100, line_search_fn: str | None = None,

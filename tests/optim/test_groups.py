@@ -124,3 +124,25 @@ def test_a_loaded_group_replaces_what_was_there() -> None:
     group = opt.param_groups[0]
     assert "initial_lr" not in group
     assert (group["params"], group["param_names"], group["momentum"]) == ([w], ["w"], 0.5)
+
+
+def test_a_parameter_that_comes_again_keeps_its_number() -> None:
+    opt = optim.SGD([nn.Parameter(tt.ones(2)), nn.Parameter(tt.ones(3))], lr=0.1)
+    opt.param_groups.extend(opt.param_groups)
+    assert [g["params"] for g in opt.state_dict()["param_groups"]] == [[0, 1], [0, 1]]
+
+
+def test_a_users_optimizer_has_its_numbers_back_as_they_were() -> None:
+    """PyTorch makes a tensor of an integer step in its own optimizers alone: another's computes with what it has put there."""
+
+    class Counting(optim.Optimizer):
+        def step(self, closure: Any = None) -> None:
+            for p in self.param_groups[0]["params"]:
+                self.state[p].update(step=self.state[p].get("step", 0) + 1, seen=tt.tensor(3), mean=tt.ones(2, dtype=tt.float64))
+
+    w = nn.Parameter(tt.ones(2))
+    opt, other = Counting([w], {}), Counting([w], {})
+    opt.step()
+    other.load_state_dict(opt.state_dict())
+    assert (type(other.state[w]["step"]), other.state[w]["step"]) == (int, 1)
+    assert (other.state[w]["seen"].dtype, other.state[w]["mean"].dtype) == (tt.int64, tt.float32)

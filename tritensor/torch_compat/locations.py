@@ -30,6 +30,7 @@ FILES = {
     "nn.grad": "nn.grad", "nn.common_types": "nn.common_types", "overrides": "overriding.overrides",
     "utils._python_dispatch": "overriding.python_dispatch", "_ops": "overriding.op_overloads", "utils._mode_utils": "overriding.mode_names",
     "_jit_internal": "private.jit_internal", "_prims_common": "private.prims_common",
+    "testing._internal": "private.test_case", "testing._internal.common_utils": "private.test_case",
     "utils.model_zoo": "private.model_zoo", "distributed.distributed_c10d": "private.distributed_c10d",
     "distributed.constants": "private.distributed_c10d", "_subclasses.fake_tensor": "tracing.fake_tensors", "_subclasses": "tracing.fake_tensors",
     "fx.experimental": "tracing.proxy_tensor", "fx.experimental.proxy_tensor": "tracing.proxy_tensor",
