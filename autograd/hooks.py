@@ -42,6 +42,11 @@ class RemovableHandle:
     def remove(self) -> None:
         self._hooks.pop(self.id, None)
 
+    @property
+    def hooks_dict_ref(self) -> Callable[[], dict[int, Any]]:
+        """PyTorch's reference to the dictionary: called, it gives that."""
+        return lambda: self._hooks
+
     def __enter__(self) -> RemovableHandle:
         return self
 

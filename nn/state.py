@@ -209,16 +209,17 @@ def _refuse(module: Any, strict: bool, keys: IncompatibleKeys, errors: list[str]
     if strict and keys.missing_keys:
         lines.append("Missing key(s) in state_dict: " + ", ".join(f'"{k}"' for k in keys.missing_keys) + ".")
     if strict and keys.unexpected_keys:
-        lines.append(
-            "Unexpected key(s) in state_dict: " + ", ".join(_suggest(module, k, keys.missing_keys) for k in keys.unexpected_keys) + "."
-        )
+        # the list as PyTorch writes it, by which programs know the error
+        hints = [hint for k in keys.unexpected_keys if (hint := _suggest(module, k, keys.missing_keys))]
+        listed = ", ".join(f'"{k}"' for k in keys.unexpected_keys)
+        lines.append(f"Unexpected key(s) in state_dict: {listed}." + (f" Did you mean {', '.join(hints)}?" if hints else ""))
     lines += errors
     if lines:
         raise CheckpointError(f"Error(s) in loading state_dict for {type(module).__name__} (nothing was loaded):\n\t" + "\n\t".join(lines))
 
 
 def _suggest(module: Any, key: str, missing: list[str]) -> str:
-    """The key with the name that was probably meant: one that is missing, or else any of the module's."""
+    """The name that was probably meant by a key, one that is missing, or else any of the module's; "" where none is like it."""
     names = [n for walk in (module.named_parameters, module.named_buffers) for n, _ in walk(remove_duplicate=False)]
     near = difflib.get_close_matches(key, missing, 1) or difflib.get_close_matches(key, names, 1)
-    return f'"{key}" (did you mean "{near[0]}"?)' if near else f'"{key}"'
+    return f'"{near[0]}" for "{key}"' if near else ""

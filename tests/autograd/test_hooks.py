@@ -431,3 +431,15 @@ def test_a_step_in_backward_frees_each_gradient_before_the_next() -> None:
     (shared * shared).sum().backward(create_graph=True)
     shared.sum().backward(inputs=[shared])
     assert recording == [(True, True), (False, True)]
+
+
+def test_libraries_look_whether_a_tensor_has_hooks() -> None:
+    leaf = tt.ones(2, requires_grad=True)
+    inner = leaf * 2
+    assert (leaf._backward_hooks, inner._backward_hooks, tt.ones(1)._backward_hooks) == (None, None, None)
+    for x in (leaf, inner):
+        handle = x.register_hook(print)
+        assert x._backward_hooks == {handle.id: print}
+        assert handle.hooks_dict_ref() == {handle.id: print}
+        handle.remove()
+        assert handle.id not in handle.hooks_dict_ref()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import pickle
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 from unittest.mock import Mock
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tritensor.data.iterators import SingleProcessIterator
 from tritensor.utils.data import (
     BatchSampler,
     DataLoader,
@@ -246,6 +249,43 @@ def test_a_streams_samplers_say_nothing_for_ever() -> None:
     assert (batches.batch_sampler.sampler, singles.batch_sampler) == (batches.sampler, None)
     assert [len(batch) for batch in batches] == [2, 2, 1]
     assert len(list(singles)) == 5
+
+
+class Restarting(IterableDataset[int]):
+    """A stream that is its own iterator, and begins anew at each `__iter__`."""
+
+    def __iter__(self) -> Iterator[int]:
+        self.left = [3, 2, 1]
+        return self
+
+    def __next__(self) -> int:
+        if not self.left:
+            raise StopIteration
+        return self.left.pop()
+
+
+@pytest.mark.parametrize(("batch_size", "batches"), [(1, [[1], [2], [3]]), (2, [[1, 2], [3]]), (None, [1, 2, 3])])
+def test_a_stream_that_is_its_own_iterator(batch_size: Any, batches: list[Any]) -> None:
+    loader = DataLoader(Restarting(), batch_size=batch_size, collate_fn=lambda given: given)
+    assert list(itertools.islice(loader, 5)) == batches
+    assert list(itertools.islice(SingleProcessIterator(loader), 5)) == batches
+
+
+def test_a_loader_may_make_its_iterator_itself() -> None:
+    class Counting(DataLoader):
+        begun = 0
+
+        def _get_iterator(self) -> Iterator[Any]:
+            self.begun += 1
+            return super()._get_iterator()
+
+    loader = Counting([1, 2])
+    assert [len(list(loader)), len(list(loader)), loader.begun] == [2, 2, 2]
+
+
+def test_an_iterator_cannot_be_pickled() -> None:
+    with pytest.raises(NotImplementedError, match="cannot be pickled"):
+        pickle.dumps(iter(DataLoader([1])))
 
 
 def test_a_mock_of_a_loader_has_what_libraries_ask() -> None:

@@ -196,7 +196,7 @@ def test_load_state_dict_says_all_that_is_wrong_and_copies_nothing():
     text = str(caught.value)
     assert "Error(s) in loading state_dict for Sequential (nothing was loaded)" in text
     assert 'Missing key(s) in state_dict: "0.bias".' in text
-    assert 'Unexpected key(s) in state_dict: "zzz", "0.bais" (did you mean "0.bias"?).' in text
+    assert 'Unexpected key(s) in state_dict: "zzz", "0.bais". Did you mean "0.bias" for "0.bais"?' in text
     assert "size mismatch for 1.weight: copying a param with shape (4, 4) from checkpoint, the shape in current model is (1, 3)." in text
     assert isinstance(caught.value, RuntimeError)
     assert [p.tolist() for p in net.parameters()] == before

@@ -64,7 +64,7 @@ def read_stream(
     dataset: Iterable[Any], collate: Callable[[Any], Any], batch_size: int | None, drop_last: bool
 ) -> Iterator[tuple[int, Any]]:
     """(number of samples, batch) of an IterableDataset in turn; without a size its samples, one by one."""
-    samples = iter(dataset)
+    samples = read_once(dataset)
     if batch_size is None:
         for sample in samples:
             yield 1, collate(sample)
@@ -74,6 +74,16 @@ def read_stream(
         if len(batch) == batch_size or not drop_last:
             yield len(batch), _collate_batch(collate, batch, range(first, first + len(batch)), "number {} of the stream")
         first += len(batch)
+
+
+def read_once(stream: Iterable[Any]) -> Iterator[Any]:
+    """The samples of a stream, whose `__iter__` is called once: one that returns itself may begin anew at each call."""
+    samples = iter(stream)
+    while True:
+        try:
+            yield next(samples)
+        except StopIteration:
+            return
 
 
 def warn_when_longer(source: Iterator[tuple[int, Any]], claimed: int | None) -> Iterator[Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
-from tritensor.data.batch_reader import make_reader
+from tritensor.data.batch_reader import make_reader, read_once
 from tritensor.ground.providers import provider
 
 
@@ -19,6 +19,11 @@ class LoaderIterator:
     """What `iter(loader)` gives. `len()` is the number of batches of an epoch, where that is known."""
 
     __slots__ = ()
+
+    def __getstate__(self) -> NoReturn:
+        raise NotImplementedError(f"{type(self).__name__} cannot be pickled: it is in the middle of an epoch; pickle the loader")
+
+    __reduce__ = __getstate__  # map's own would pickle the reader
 
 
 class SingleProcessIterator(LoaderIterator, map):  # type: ignore[type-arg]
@@ -48,7 +53,7 @@ class SingleProcessIterator(LoaderIterator, map):  # type: ignore[type-arg]
 
 def _read_in_turn(loader: Any) -> Iterator[Any]:
     """Samples of a stream one by one, or as many as each entry of the sampler is long."""
-    samples = iter(loader.dataset)
+    samples = read_once(loader.dataset)
     if not loader._auto_collation:
         yield from samples
         return

@@ -133,6 +133,10 @@ class DataLoader:
         return {**self.__dict__, "_iterator": None}
 
     def __iter__(self) -> Iterator[Any]:
+        return self._get_iterator()
+
+    def _get_iterator(self) -> Iterator[Any]:
+        """The iterator over an epoch. Libraries override it to see when one begins."""
         base_seed = draw_seed(self.generator)  # whatever the number of workers, so that the order is the same
         if self.num_workers:
             return self._iterate_workers(base_seed)

@@ -352,6 +352,12 @@ class Tensor(HostValues, Methods):
         Hooks.post = True
         return Handle(extra.post_hooks, hook)
 
+    @property
+    def _backward_hooks(self) -> dict[int, Callable[..., Any]] | None:
+        """The hooks that register_hook has set, None where there are none: libraries look whether there are."""
+        owner = self._node if self._node is not None else self._extra
+        return (owner.hooks.tensor or None) if owner is not None and owner.hooks is not None else None
+
     def _leaf_hooks(self) -> Hooks:
         """The hooks on this leaf's gradient (library code asks for them)."""
         return hooks_of(ensure_extra(self))

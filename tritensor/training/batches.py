@@ -30,7 +30,7 @@ def iterate_batches(loader: Iterable[Any], seeds: dict[str, Any], epoch: int, st
         if callable(tell := getattr(part, "set_epoch", None)):  # DistributedSampler and the like order by the epoch
             tell(epoch)
     order = Stream(seeds, own).at("order", epoch)
-    if isinstance(loader, DataLoader) and type(loader).__iter__ is DataLoader.__iter__ and not loader._streams:
+    if isinstance(loader, DataLoader) and _iterates_plainly(type(loader)) and not loader._streams:
         if loader.num_workers:  # the seeds go to the workers with each task
             yield from _iterate_by_workers(loader, seeds, epoch, _draw_indices(loader._index_sampler, order, start))
             return
@@ -96,6 +96,11 @@ def _draw_indices(sampler: Iterable[Any], order: Stream, start: int) -> Iterator
         if not some:
             return
         yield from (pair for pair in some if pair[0] >= start)
+
+
+def _iterates_plainly(kind: type[DataLoader]) -> bool:
+    """Whether a loader's class iterates as DataLoader does, with no way of its own."""
+    return kind.__iter__ is DataLoader.__iter__ and kind._get_iterator is DataLoader._get_iterator
 
 
 def _loader_parts(loader: Any) -> list[Any]:
