@@ -370,6 +370,16 @@ def test_a_worker_starts_without_the_compiler() -> None:
     )
 
 
+@pytest.mark.parametrize("at", ["loader", "iterator"])
+def test_workers_that_persist_are_ended_as_libraries_do(at: str) -> None:
+    made = loader(Rows(8), workers=1, batch_size=2, persistent_workers=True)
+    batches = iter(made)
+    assert isinstance(batches, tt.utils.data.dataloader._MultiProcessingDataLoaderIter)
+    (made._iterator if at == "loader" else batches)._shutdown_workers()
+    assert not left()
+    assert len(list(made)) == 4
+
+
 @pytest.mark.parametrize("affinity", [True, False])
 def test_a_machine_without_affinities_is_asked_for_its_processors(monkeypatch: pytest.MonkeyPatch, affinity: bool) -> None:
     import tritensor.utils.data.dataloader as module

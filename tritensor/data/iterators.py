@@ -75,3 +75,10 @@ class MultiProcessIterator(LoaderIterator):
 
     def __next__(self) -> Any:
         return next(self._batches)
+
+    def close(self) -> None:
+        """End the iteration, and its workers unless they persist."""
+        self._batches.close()
+
+    def _shutdown_workers(self) -> None:
+        self.close()

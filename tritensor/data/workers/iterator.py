@@ -135,6 +135,11 @@ class WorkerIterator(MultiProcessIterator):
         if self._ends_workers:
             self._pool.close()
 
+    def _shutdown_workers(self) -> None:
+        """As libraries end an iteration for good: with workers that persist, too."""
+        self.close()
+        self._pool.close()
+
 
 _warned: set[str] = set()  # reasons for which workers were forked
 

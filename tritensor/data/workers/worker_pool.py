@@ -336,6 +336,8 @@ class WorkerPool:
             _end_workers(self.workers, self._process, patience)
         self.failure = self.failure or "DataLoader: its workers have been ended; iterate over the loader anew"
 
+    _shutdown_workers = close  # what libraries call at a loader's _iterator
+
     @property
     def alive(self) -> bool:
         """Whether tasks can be given: the workers run, and are of this process."""
