@@ -390,4 +390,6 @@ def test_a_machine_without_affinities_is_asked_for_its_processors(monkeypatch: p
         monkeypatch.delattr(module.os, "sched_getaffinity")
         monkeypatch.setattr(module.os, "cpu_count", lambda: 1)
     with pytest.warns(UserWarning, match="^This DataLoader will create 2 worker processes in total; there are 1 processors"):
-        DataLoader([1], num_workers=2)
+        made = DataLoader([1], num_workers=2)
+    with pytest.warns(UserWarning, match="^This DataLoader will create 2"):
+        made.check_worker_number_rationality()

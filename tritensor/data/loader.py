@@ -145,6 +145,10 @@ class DataLoader:
             return SingleProcessIterator.over(pin_tensors if self._pins else _as_it_is, batches)
         return SingleProcessIterator.over(isolate_generator(self._make_reader(), base_seed), self._index_sampler)
 
+    def check_worker_number_rationality(self) -> None:
+        """Warn where there are more workers than processors, as the constructor does."""
+        count_workers(self.num_workers)
+
     def _iterate_stream(self, base_seed: int) -> Iterator[Any]:
         """The batches of a stream that is read in this process."""
         batches = warn_when_longer(read_stream(self.dataset, self.collate_fn, self.batch_size, self.drop_last), self._claimed)
