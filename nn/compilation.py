@@ -5,15 +5,15 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-_given = False
+_given: set[type[Warning]] = set()
 
 
-def warn_nothing_compiled(name: str, stacklevel: int = 3) -> None:
+def warn_nothing_compiled(name: str, stacklevel: int = 3, category: type[Warning] = UserWarning) -> None:
     """Warn, the first time that anything is to be compiled."""
-    global _given
-    if not _given:  # once: a model of many modules would say it a hundred times
-        _given = True
-        warnings.warn(f"{name}: nothing is compiled; functions and modules run as Python, with the same results", stacklevel=stacklevel)
+    if category not in _given:  # once: a model of many modules would say it a hundred times
+        _given.add(category)
+        said = f"{name}: nothing is compiled; functions and modules run as Python, with the same results"
+        warnings.warn(said, category, stacklevel=stacklevel)
 
 
 def compile(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -288,27 +288,26 @@ def test_small_modules() -> None:
 def test_what_would_be_compiled_stays_as_it_is_and_one_notice_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from tritensor.nn import compilation
 
-    monkeypatch.setattr(compilation, "_given", False)
+    monkeypatch.setattr(compilation, "_given", set())
 
     def f(x: tt.Tensor) -> tt.Tensor:
         return x + 1
 
-    with pytest.warns(UserWarning, match="jit.script: nothing is compiled"):
+    with pytest.warns(DeprecationWarning, match="jit.script: nothing is compiled"):  # the category is PyTorch's
         assert tt.jit.script(f) is f
     assert tt.jit.script(f) is f
     assert tt.jit.trace(f, tt.ones(1)) is f
-    assert tt.compile(f, mode="max-autotune") is f
-    assert tt.compile(dynamic=True)(f) is f
-    tt.nn.Linear(1, 1).compile(mode="default")
     assert tt.jit.ignore(f) is f
     assert tt.jit.ignore(drop=True)(f) is f
     assert tt.jit.isinstance([1], list[int])
     assert tt.jit.annotate(int, 3) == 3
     assert not tt.jit.is_scripting()
     assert tt.jit.wait(tt.jit.fork(f, tt.ones(1))).item() == 2
-    monkeypatch.setattr(compilation, "_given", False)
     with pytest.warns(UserWarning, match="compile: nothing is compiled"):
         assert tt.compile(f) is f
+    assert tt.compile(f, mode="max-autotune") is f
+    assert tt.compile(dynamic=True)(f) is f
+    tt.nn.Linear(1, 1).compile(mode="default")
     with pytest.raises(ValueError, match="mode 'fastest' is not known"):
         tt.compile(f, mode="fastest")
     with pytest.raises(TypeError, match="cannot be called"):

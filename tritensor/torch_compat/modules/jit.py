@@ -23,7 +23,7 @@ __all__ = [
 
 def script(obj: T, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> T:
     """The function, class or module itself: it runs as the Python that it is, with the same results. One notice says so."""
-    warn_nothing_compiled("jit.script")
+    warn_nothing_compiled("jit.script", category=DeprecationWarning)  # PyTorch gives one, too, and programs expect it
     return obj
 
 
@@ -38,7 +38,7 @@ def trace(
     """
     if example_inputs is None and example_kwarg_inputs is None:
         raise RuntimeError("jit.trace: example_inputs is missing; give the inputs of one call, a tensor or a tuple")
-    warn_nothing_compiled("jit.trace")
+    warn_nothing_compiled("jit.trace", category=DeprecationWarning)
     return func
 
 
@@ -48,7 +48,7 @@ def trace_module(
     example_inputs_is_kwarg: bool = False, _store_inputs: bool = True,
 ) -> T:  # fmt: skip
     """The module itself. One notice says so."""
-    warn_nothing_compiled("jit.trace_module")
+    warn_nothing_compiled("jit.trace_module", category=DeprecationWarning)
     return mod
 
 
