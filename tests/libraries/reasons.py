@@ -12,11 +12,39 @@ UNKNOWN = "not looked into"
 REASONS: dict[str, tuple[tuple[str, str], ...]] = {
     "": (
         (r": NotImplementedError: (torch\.)?fx\.", "asks for fx, which is not here yet"),
-        (r"sparse_(coo|csr|csc|bsr|bsc)|torch\.sparse|\.to_sparse|layout is strided", "sparse layouts are not here yet"),
+        (r"sparse_(coo|csr|csc|bsr|bsc)|\bsparse\.|to_sparse", "sparse layouts are not here yet"),
         (r"nested_tensor|torch\.nested|jagged", "nested layouts are not here yet"),
         (r"cpp_extension", "compiles C++ against PyTorch"),
-        (r"jit\.(trace|script): nothing is compiled", "takes jit's warning, that nothing is compiled, for an error"),
         (r": Failed: Timeout|: no end after", "takes too long"),
+    ),
+    "BackPACK": (
+        (r"error raised while trying to determine id of parameter 'problem'", "asks for fx, which is not here yet"),
+        (r"montecarlo.*assert False", "compares a mean of random numbers: by chance"),
+    ),
+    "Captum": (
+        (
+            r"(stochastic_gates|test_kernel_shap|test_lime).*Values at index|test_perm_fn_broadcastable_masks",
+            "compares figures that PyTorch's random numbers gave; with other seeds it fails under PyTorch as well",
+        ),
+    ),
+    "GPyTorch": (
+        (
+            r"test_bernoulli_likelihood.*: max: input \(0,\)",
+            "the log_prob of what cannot be is -inf here; PyTorch clamps the probability (docs/differences.md)",
+        ),
+    ),
+    "linear_operator": (
+        (r"TestInterpolated.*('evecs'|Could not convert)", "sparse layouts are not here yet"),
+        (
+            r"TestBatchRepeat.*('evecs'|holds a NaN)",
+            "a residual of its Lanczos method is exactly 0 with these random numbers, and it divides by it",
+        ),
+        (r"test_(root_decomposition_cholesky|solve_\w+).*assert", "fails with these random numbers, under PyTorch as well"),
+    ),
+    "Pyro": ((r"test_stable.*(> 0\.\d+| vs )", "compares a mean of random numbers: by chance"),),
+    "xitorch": (
+        (r"test_(rootfinder|minimize)\w*\[.*(assert False|Jacobian mismatch)", "fails with these random numbers, under PyTorch as well"),
+        (r"test_minimize\w*\[.*yielded zero vector", "an iterate of its Broyden method is the root exactly, which it takes for an error"),
     ),
 }
 
