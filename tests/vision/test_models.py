@@ -35,8 +35,8 @@ def test_names_of_networks_and_weights() -> None:
         models.get_weight("resnet50")
     with pytest.raises(TypeError, match="expected ResNet18_Weights but received ResNet50_Weights"):
         models.resnet18(weights=best)
-    with pytest.raises(AttributeError, match="'vit_b_16' in tritensor; the networks here are alexnet"):
-        models.vit_b_16  # noqa: B018
+    with pytest.raises(AttributeError, match="'googlenet' in tritensor; the networks here are alexnet"):
+        models.googlenet  # noqa: B018
     with pytest.raises(NotImplementedError, match=r"create_feature_extractor: .* torch\.fx"):
         feature_extraction.create_feature_extractor(nn.Identity(), ["x"])
 

@@ -163,6 +163,26 @@ _ADDED: dict[str, dict[str, str]] = {
     "utils.dlpack": {"internals": "to_dlpack"},
     "utils.cpp_extension": {"internals": "CUDA_HOME ROCM_HOME=CUDA_HOME"},
 }  # fmt: skip
+# Networks of torchvision's: the file of models/networks, the names of functions and of enums of weights, and their sizes.
+_NETWORKS = {
+    "mobilenetv2": ("mobilenetv2", "mobilenet_{}", "MobileNet_{}_Weights", "v2"),
+    "mobilenetv3": ("mobilenetv3", "mobilenet_v3_{}", "MobileNet_V3_{}_Weights", "large=Large small=Small"),
+    "efficientnet": ("efficientnet", "efficientnet_{}", "EfficientNet_{}_Weights", "b0 b1 b2 b3 b4 b5 b6 b7 v2_s v2_m v2_l"),
+    "convnext": ("convnext", "convnext_{}", "ConvNeXt_{}_Weights", "tiny=Tiny small=Small base=Base large=Large"),
+    "vision_transformer": ("vision_transformer", "vit_{}", "ViT_{}_Weights", "b_16 b_32 l_16 l_32 h_14"),
+    "swin_transformer": ("swin", "swin_{}", "Swin_{}_Weights", "t s b v2_t v2_s v2_b"),
+    "regnet": (
+        "regnet", "regnet_{}", "RegNet_{}_Weights",
+        "y_400mf y_800mf y_1_6gf y_3_2gf y_8gf y_16gf y_32gf y_128gf x_400mf x_800mf x_1_6gf x_3_2gf x_8gf x_16gf x_32gf",
+    ),
+    "shufflenetv2": ("shufflenet", "shufflenet_v2_{}", "ShuffleNet_V2_{}_Weights", "x0_5 x1_0 x1_5 x2_0"),
+    "mnasnet": ("mnasnet", "mnasnet{}", "MNASNet{}_Weights", "0_5 0_75 1_0 1_3"),
+}  # fmt: skip
+for _path, (_file, _function, _enum, _sizes) in _NETWORKS.items():
+    _spelt = [_word.partition("=") for _word in _sizes.split()]
+    _names = [_function.format(_size) for _size, _, _ in _spelt] + [_enum.format(_other or _size.upper()) for _size, _, _other in _spelt]
+    FILES[f"vision.models.{_path}"] = f"vision.models.networks.{_file}"
+    _ADDED[f"vision.models.{_path}"] = {".vision.models": " ".join(_names)}
 ADDED: dict[str, dict[str, str]] = {  # {path: {name: file, and behind a colon the name in it}}
     path: {
         name: file + (f":{other}" if other else "")

@@ -6,6 +6,15 @@ from tritensor.models import VGG as VGG
 from tritensor.models import AlexNet as AlexNet
 from tritensor.models import ResNet as ResNet
 from tritensor.vision.models.densenet import DenseNet as DenseNet
+from tritensor.vision.models.networks.convnext import ConvNeXt as ConvNeXt
+from tritensor.vision.models.networks.efficientnet import EfficientNet as EfficientNet
+from tritensor.vision.models.networks.mnasnet import MNASNet as MNASNet
+from tritensor.vision.models.networks.mobilenetv2 import MobileNetV2 as MobileNetV2
+from tritensor.vision.models.networks.mobilenetv3 import MobileNetV3 as MobileNetV3
+from tritensor.vision.models.networks.regnet import RegNet as RegNet
+from tritensor.vision.models.networks.shufflenet import ShuffleNetV2 as ShuffleNetV2
+from tritensor.vision.models.networks.swin import SwinTransformer as SwinTransformer
+from tritensor.vision.models.networks.vision_transformer import VisionTransformer as VisionTransformer
 from tritensor.vision.models.registry import BUILTIN_MODELS
 from tritensor.vision.models.registry import get_model as get_model
 from tritensor.vision.models.registry import get_model_builder as get_model_builder
@@ -21,7 +30,8 @@ globals().update(BUILTIN_MODELS)
 globals().update(ENUMS)
 
 __all__ = [
-    "VGG", "AlexNet", "DenseNet", "ResNet", "SqueezeNet", "Weights", "WeightsEnum", "get_model", "get_model_builder", "get_model_weights", "get_weight",
+    "VGG", "AlexNet", "ConvNeXt", "DenseNet", "EfficientNet", "MNASNet", "MobileNetV2", "MobileNetV3", "RegNet", "ResNet", "ShuffleNetV2", "SqueezeNet",
+    "SwinTransformer", "VisionTransformer", "Weights", "WeightsEnum", "get_model", "get_model_builder", "get_model_weights", "get_weight",
     "list_models", *BUILTIN_MODELS, *ENUMS,
 ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,6 +13,16 @@ from tritensor.ground.errors import ArgumentError
 from tritensor.models.resnet import Bottleneck
 from tritensor.tensor.public_api.publish import rename_function
 from tritensor.vision.models.densenet import DenseNet, rename_published
+from tritensor.vision.models.networks import convnext, efficientnet, mnasnet, regnet, shufflenet, swin, vision_transformer
+from tritensor.vision.models.networks.convnext import make_convnext
+from tritensor.vision.models.networks.efficientnet import make_efficientnet
+from tritensor.vision.models.networks.mnasnet import make_mnasnet
+from tritensor.vision.models.networks.mobilenetv2 import MobileNetV2
+from tritensor.vision.models.networks.mobilenetv3 import make_mobilenet_v3
+from tritensor.vision.models.networks.regnet import make_regnet
+from tritensor.vision.models.networks.shufflenet import make_shufflenet
+from tritensor.vision.models.networks.swin import make_swin
+from tritensor.vision.models.networks.vision_transformer import make_vision_transformer
 from tritensor.vision.models.squeezenet import SqueezeNet
 from tritensor.vision.models.weights import ENUMS, WeightsEnum
 
@@ -30,6 +41,12 @@ def _squeezenet(version: str) -> Builder:
     return lambda **settings: SqueezeNet(version, **settings)
 
 
+def _sizes(make: Callable[..., nn.Module], sizes: Iterable[str], name: str, enum: str) -> dict[str, tuple[str, Builder]]:
+    """Networks of one kind by their sizes, whose names are put into the network's and the enum's."""
+    spelt = {"tiny": "Tiny", "small": "Small", "base": "Base", "large": "Large"}
+    return {name.format(size): (enum.format(spelt.get(size, size.upper())), functools.partial(make, size)) for size in sizes}
+
+
 _MADE: dict[str, tuple[str, Builder]] = {  # {name: (its enum of weights, what builds it)}
     "alexnet": ("AlexNet_Weights", models.alexnet),
     **{f"resnet{n}": (f"ResNet{n}_Weights", getattr(models, f"resnet{n}")) for n in (18, 34, 50, 101, 152)},
@@ -46,6 +63,15 @@ _MADE: dict[str, tuple[str, Builder]] = {  # {name: (its enum of weights, what b
     "densenet201": ("DenseNet201_Weights", _densenet(32, (6, 12, 48, 32), 64)),
     "squeezenet1_0": ("SqueezeNet1_0_Weights", _squeezenet("1_0")),
     "squeezenet1_1": ("SqueezeNet1_1_Weights", _squeezenet("1_1")),
+    "mobilenet_v2": ("MobileNet_V2_Weights", MobileNetV2),
+    **_sizes(make_mobilenet_v3, ("large", "small"), "mobilenet_v3_{}", "MobileNet_V3_{}_Weights"),
+    **_sizes(make_efficientnet, efficientnet.SIZES, "efficientnet_{}", "EfficientNet_{}_Weights"),
+    **_sizes(make_convnext, convnext.SIZES, "convnext_{}", "ConvNeXt_{}_Weights"),
+    **_sizes(make_vision_transformer, vision_transformer.SIZES, "vit_{}", "ViT_{}_Weights"),
+    **_sizes(make_swin, swin.SIZES, "swin_{}", "Swin_{}_Weights"),
+    **_sizes(make_regnet, regnet.SIZES, "regnet_{}", "RegNet_{}_Weights"),
+    **_sizes(make_shufflenet, shufflenet.SIZES, "shufflenet_v2_{}", "ShuffleNet_V2_{}_Weights"),
+    **_sizes(make_mnasnet, mnasnet.SIZES, "mnasnet{}", "MNASNet{}_Weights"),
 }  # fmt: skip
 BUILTIN_MODELS: dict[str, Builder] = {}
 
@@ -63,6 +89,8 @@ def _publish(name: str, enum: Any, build: Builder) -> Builder:
         classes = settings.setdefault("num_classes", 1000)
         if classes != 1000:
             raise ArgumentError(f"The parameter 'num_classes' expected value 1000 but got {classes} instead.")
+        if name.startswith("vit_"):  # positions are those of one size
+            settings.setdefault("image_size", chosen.meta["min_size"][0])
         state = chosen.get_state_dict(progress=progress, check_hash=True)  # before the network: it takes longer to build than to be refused
         made = build(**settings)
         made.load_state_dict(rename_published(state) if isinstance(made, DenseNet) else state)

@@ -1,0 +1,1 @@
+"""Networks that came after the first: small ones for phones, their scaled kin, convolutions and transformers of recent years."""
