@@ -1,0 +1,1 @@
+"""Networks of torchvision's: names of parameters, what small ones compute."""

@@ -1,0 +1,1 @@
+"""Functionals and transforms of the second version, of samples of every kind."""

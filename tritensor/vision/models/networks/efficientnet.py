@@ -44,8 +44,8 @@ class MBConvConfig(_MBConvConfig):
         self, expand_ratio: float, kernel: int, stride: int, input_channels: int, out_channels: int, num_layers: int, width_mult: float = 1.0,
         depth_mult: float = 1.0, block: Layer | None = None,
     ) -> None:  # fmt: skip
-        ends = (self.adjust_channels(n, width_mult) for n in (input_channels, out_channels))
-        super().__init__(expand_ratio, kernel, stride, *ends, self.adjust_depth(num_layers, depth_mult), block or MBConv)
+        inside, out = (self.adjust_channels(n, width_mult) for n in (input_channels, out_channels))
+        super().__init__(expand_ratio, kernel, stride, inside, out, self.adjust_depth(num_layers, depth_mult), block or MBConv)
 
     @staticmethod
     def adjust_depth(num_layers: int, depth_mult: float) -> int:

@@ -200,7 +200,7 @@ class SwinTransformerBlockV2(SwinTransformerBlock):
     """The same with the norms behind, and attention of the second version."""
 
     def __init__(self, *args: Any, attn_layer: Layer = ShiftedWindowAttentionV2, **settings: Any) -> None:
-        super().__init__(*args, attn_layer=attn_layer, **settings)
+        super().__init__(*args, **{"attn_layer": attn_layer, **settings})
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.stochastic_depth(self.norm1(self.attn(x)))
