@@ -16,6 +16,19 @@ NAMES = [
     "regnet_x_400mf", "regnet_x_800mf", "regnet_x_1_6gf", *(f"shufflenet_v2_{s}" for s in ("x0_5", "x1_0", "x1_5", "x2_0")),
     *(f"mnasnet{s}" for s in ("0_5", "0_75", "1_0", "1_3")),
 ]  # fmt: skip
+SEGMENTATION = [
+    "fcn_resnet50",
+    "fcn_resnet101",
+    "deeplabv3_resnet50",
+    "deeplabv3_resnet101",
+    "deeplabv3_mobilenet_v3_large",
+    "lraspp_mobilenet_v3_large",
+]
+
+
+def without_weights(name: str) -> dict[str, Any]:
+    """Settings of a network that nothing is downloaded for, with all of its heads."""
+    return {} if name not in SEGMENTATION else {"weights_backbone": None, "aux_loss": None if name.startswith("lraspp") else True}
 
 
 def small_networks(models: Any, nn: Any) -> dict[str, Any]:
@@ -40,6 +53,7 @@ def small_networks(models: Any, nn: Any) -> dict[str, Any]:
         "RegNetX": lambda: models.RegNet(params.from_init_params(4, 24, 8.8, 2.5, 16), num_classes=3),
         "ShuffleNetV2": lambda: models.ShuffleNetV2([2, 1, 2], [8, 16, 24, 32, 48], num_classes=3),
         "MNASNet": lambda: models.MNASNet(0.15, num_classes=3),
+        "DeepLabHead": lambda: nn.Sequential(models.segmentation.DeepLabHead(3, 3, (1, 2)), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
     }  # fmt: skip
 
 

@@ -10,23 +10,25 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tests.vision.networks.listed import NAMES, computed, named, small_networks
+from tests.vision.networks.listed import NAMES, SEGMENTATION, computed, named, small_networks, without_weights
 from tests.vision.networks.record import FILE
 from tritensor.vision import models
+from tritensor.vision.models import segmentation
 from tritensor.vision.models.networks import convnext, efficientnet, mobilenetv2, mobilenetv3, regnet, shufflenet, swin, vision_transformer
+from tritensor.vision.models.segmentation import heads
 
 RECORDED = json.loads(FILE.read_text())
 SPACE: Any = SimpleNamespace(
     **{name: getattr(models, name) for name in models.__all__}, efficientnet=efficientnet, convnext=convnext, swin_transformer=swin,
-    vision_transformer=vision_transformer, regnet=regnet,
+    vision_transformer=vision_transformer, regnet=regnet, segmentation=heads,
 )  # fmt: skip
 SMALL = small_networks(SPACE, tt.nn)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *SEGMENTATION])
 def test_parameters_have_the_names_of_published_weights(name: str) -> None:
     with tt.device("meta"):
-        assert named(models.get_model(name)) == RECORDED[name][:2]
+        assert named(models.get_model(name, **without_weights(name))) == RECORDED[name][:2]
     files = [[w.name, w.url.rpartition("/")[2], w.meta["num_params"], w.meta["min_size"][0]] for w in models.get_model_weights(name)]
     assert files == RECORDED[name][2:]
 
@@ -45,6 +47,25 @@ def test_networks_are_trained(name: str) -> None:
     images, labels = tt.rand(4, 3, 32, 32), tt.tensor([0, 1, 2, 0])
     tt.nn.functional.cross_entropy(network(images), labels).backward()
     assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in network.parameters())
+
+
+def test_classes_of_pixels() -> None:
+    made = segmentation.lraspp_mobilenet_v3_large(weights_backbone=None, num_classes=3).eval()
+    assert made(tt.rand(1, 3, 40, 48))["out"].shape == (1, 3, 40, 48)
+    layers = tt.nn.ModuleDict({"out": tt.nn.Conv2d(3, 8, 3, 2), "aux": tt.nn.Conv2d(3, 4, 3, 2)})
+
+    class Backbone(tt.nn.Module):
+        def forward(self, x: tt.Tensor) -> dict[str, tt.Tensor]:
+            return {name: layer(x) for name, layer in layers.items()}
+
+    found = segmentation.FCN(Backbone(), heads.FCNHead(8, 5), heads.FCNHead(4, 5))(tt.rand(2, 3, 20, 24))
+    assert {name: tuple(scores.shape) for name, scores in found.items()} == {"out": (2, 5, 20, 24), "aux": (2, 5, 20, 24)}
+    preset = models.get_weight("FCN_ResNet50_Weights.DEFAULT").transforms()
+    assert preset(tt.zeros(3, 60, 65, dtype=tt.uint8)).shape == (3, 520, 563)
+    with pytest.raises(NotImplementedError, match="does not use auxiliary loss"):
+        segmentation.lraspp_mobilenet_v3_large(weights_backbone=None, aux_loss=True)
+    with pytest.raises(ValueError, match="expected value 21 but got 3"):
+        segmentation.fcn_resnet50(weights="DEFAULT", num_classes=3)
 
 
 def test_positions_for_another_size() -> None:

@@ -26,19 +26,21 @@ from tritensor.vision.models.weights import ENUMS
 from tritensor.vision.models.weights import Weights as Weights
 from tritensor.vision.models.weights import WeightsEnum as WeightsEnum
 
-globals().update(BUILTIN_MODELS)
+_CLASSIFIERS = dict(BUILTIN_MODELS)  # segmentation's networks come in when it is imported
+globals().update(_CLASSIFIERS)
+ENUM_NAMES = tuple(ENUMS)
 globals().update(ENUMS)
 
 __all__ = [
     "VGG", "AlexNet", "ConvNeXt", "DenseNet", "EfficientNet", "MNASNet", "MobileNetV2", "MobileNetV3", "RegNet", "ResNet", "ShuffleNetV2", "SqueezeNet",
     "SwinTransformer", "VisionTransformer", "Weights", "WeightsEnum", "get_model", "get_model_builder", "get_model_weights", "get_weight",
-    "list_models", *BUILTIN_MODELS, *ENUMS,
+    "list_models", *_CLASSIFIERS, *ENUM_NAMES,
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     """Modules of this folder, imported when they are asked for; of a network that is not here, its name is told."""
-    if name in ("densenet", "feature_extraction", "resnet", "squeezenet", "vgg", "_api", "_utils"):
+    if name in ("densenet", "feature_extraction", "resnet", "squeezenet", "segmentation", "vgg", "_api", "_utils"):
         import importlib
 
         return importlib.import_module(f"tritensor.vision.models.{name}")

@@ -102,6 +102,7 @@ def _publish(name: str, enum: Any, build: Builder) -> Builder:
 
 for _name, (_enum, _build) in _MADE.items():
     BUILTIN_MODELS[_name] = _publish(_name, ENUMS[_enum], _build)
+ENUM_OF: dict[str, Any] = {name: ENUMS[enum] for name, (enum, _) in _MADE.items()}
 
 
 def register_model(name: str | None = None) -> Callable[[Builder], Builder]:
@@ -145,9 +146,9 @@ def get_model(name: str, **config: Any) -> nn.Module:
 def get_model_weights(name: str | Builder) -> Any:
     """The enum of a network's weights, of its name or of the function that builds it. Raises ValueError where there is none."""
     key = (name if isinstance(name, str) else name.__name__).lower()
-    if key not in _MADE:
-        raise ArgumentError(f"Unknown model {key}; there are {', '.join(_MADE)}")
-    return ENUMS[_MADE[key][0]]
+    if key not in ENUM_OF:
+        raise ArgumentError(f"Unknown model {key}; there are {', '.join(ENUM_OF)}")
+    return ENUM_OF[key]
 
 
 def get_weight(name: str) -> WeightsEnum:

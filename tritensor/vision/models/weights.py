@@ -208,4 +208,28 @@ def _make(name: str) -> Any:
     return made
 
 
+# {enum: (file, parameters)}: networks that give one of Pascal VOC's 21 classes to each pixel
+SEGMENTATION = {
+    "FCN_ResNet50_Weights": ("fcn_resnet50_coco-1167a1af", 35322218), "FCN_ResNet101_Weights": ("fcn_resnet101_coco-7ecb50ca", 54314346),
+    "DeepLabV3_ResNet50_Weights": ("deeplabv3_resnet50_coco-cd0a2569", 42004074),
+    "DeepLabV3_ResNet101_Weights": ("deeplabv3_resnet101_coco-586e9e4e", 60996202),
+    "DeepLabV3_MobileNet_V3_Large_Weights": ("deeplabv3_mobilenet_v3_large-fc3c493d", 11029328),
+    "LRASPP_MobileNet_V3_Large_Weights": ("lraspp_mobilenet_v3_large-d234d4ea", 3221538),
+}  # fmt: skip
+
+
+def _segment() -> Any:
+    from tritensor.vision.transforms._presets import SemanticSegmentation  # late: transforms load Pillow
+
+    return SemanticSegmentation(resize_size=520)
+
+
+def make_segmentation_enum(name: str) -> Any:
+    """The enum of a network's weights."""
+    file, parameters = SEGMENTATION[name]
+    held = Weights(f"{_ADDRESS}{file}.pth", _segment, _Meta(min_size=(1, 1), num_params=parameters, num_classes=21))
+    make: Any = WeightsEnum
+    return make(name, {"COCO_WITH_VOC_LABELS_V1": held, "DEFAULT": held}, module="tritensor.vision.models.segmentation")
+
+
 ENUMS: dict[str, Any] = {name: _make(name) for name in _FILES}
