@@ -126,3 +126,10 @@ def test_what_can_be_looked_at() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert schedule(wait=0, warmup=1, active=1)(0) is WARMUP
+
+
+def test_libraries_ask_whether_a_profile_is_running() -> None:
+    assert tt.autograd._profiler_enabled() is False
+    with tt.profiler.profile():
+        assert tt.autograd._profiler_enabled() is True
+    assert tt.autograd._profiler_enabled() is False

@@ -314,3 +314,8 @@ def _check_activities(given: Iterable[Any] | None, use_cuda: bool | None) -> set
     if foreign:
         raise ArgumentError(f"profile: {sorted(a.name for a in foreign)[0]}: devices here are the CPU and cuda")
     return wanted
+
+
+def is_recording() -> bool:
+    """Whether a profile is running in this process."""
+    return bool(_running)

@@ -74,7 +74,7 @@ _ADDED: dict[str, dict[str, str]] = {
         "front.compiled_names":
             "_are_functorch_transforms_active _get_default_device _get_accelerator _get_privateuse1_backend_name _jit_can_fuse_on_cpu _jit_can_fuse_on_gpu",
     },
-    "autograd": {"autograd.old_functions": "NestedIOFunction"},
+    "autograd": {"autograd.old_functions": "NestedIOFunction", ".profiler.profiler": "_profiler_enabled=is_recording"},
     "autograd.function": {"autograd.old_functions": "InplaceFunction NestedIOFunction"},
     "autograd.profiler": {
         "autograd.profiler": "profile emit_nvtx", ".profiler": "record_function DeviceType ProfilerActivity kineto_available",
