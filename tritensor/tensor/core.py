@@ -27,7 +27,7 @@ from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import HostValues, is_instance, new_instance
 from tritensor.tensor.rare_attributes import Extra as Extra
-from tritensor.tensor.rare_attributes import LiveViews
+from tritensor.tensor.rare_attributes import LiveViews, hooks_set
 from tritensor.tensor.size import Size, new_size
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Tensor(HostValues, Methods):
     __slots__ = ("__dict__", "__weakref__", "_array", "_extra", "_grad", "_node", "_tracked", "_version_counter", "_view_path")
     __array_priority__ = 1000
     _heading = ""  # what a subclass prints before the values
+    _backward_hooks = property(hooks_set)
 
     _array: Array
     _node: Node | None
@@ -351,12 +352,6 @@ class Tensor(HostValues, Methods):
         # A class flag: an engine that has never seen such a hook does not look for them at every leaf.
         Hooks.post = True
         return Handle(extra.post_hooks, hook)
-
-    @property
-    def _backward_hooks(self) -> dict[int, Callable[..., Any]] | None:
-        """The hooks that register_hook has set, None where there are none: libraries look whether there are."""
-        owner = self._node if self._node is not None else self._extra
-        return (owner.hooks.tensor or None) if owner is not None and owner.hooks is not None else None
 
     def _leaf_hooks(self) -> Hooks:
         """The hooks on this leaf's gradient (library code asks for them)."""

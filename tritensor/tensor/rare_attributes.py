@@ -70,3 +70,9 @@ class Extra:
     retains = False
     memory: Any = None  # of a tensor that was resized: all of its memory, a vector
     base_left_at = 0  # how often a view's memory had been written when its base left the graph
+
+
+def hooks_set(x: Any) -> dict[int, Any] | None:
+    """A tensor's hooks that register_hook has set, None where there are none: libraries look whether there are."""
+    owner = x._node if x._node is not None else x._extra
+    return (owner.hooks.tensor or None) if owner is not None and owner.hooks is not None else None
