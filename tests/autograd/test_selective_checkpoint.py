@@ -136,7 +136,8 @@ def test_refusals() -> None:
 
 def test_an_overload_is_called_by_its_name() -> None:
     assert aten.mm.default(W, W).tolist() == (W @ W).tolist()
-    assert aten.add.Tensor == aten.add.default
+    assert aten.add.Tensor != aten.add.default
+    assert aten.add.Tensor.overloadpacket is aten.add
     assert (str(aten.mm.default), repr(aten.mm.default)) == ("aten.mm.default", "<OpOverload(op='aten.mm', overload='default')>")
 
 

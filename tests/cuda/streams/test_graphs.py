@@ -215,7 +215,7 @@ FORBIDDEN: dict[str, tuple[Callable[[tt.Tensor], Any], str, str]] = {
     "cpu": (lambda x: x.cpu(), "cpu", "after replay()"),
     "to": (lambda x: x.to("cpu"), "to", "after replay()"),
     "tolist": (lambda x: x.tolist(), "tolist", "after replay()"),
-    "print": (str, "_str", "printing"),
+    "print": (str, "_repr", "printing"),
     "nonzero": (lambda x: tt.nonzero(x), "nonzero", "size that depends on data"),
     "tensor": (lambda x: x + tt.tensor([1.0, 2.0, 3.0], device=CUDA), "tensor", "copy_()"),
     "synchronize": (lambda x: tt.cuda.synchronize(), "synchronize", "after replay()"),
