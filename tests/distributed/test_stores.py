@@ -121,7 +121,7 @@ def test_a_world_of_one_with_a_store() -> None:
 
 
 def test_processes_that_meet_in_a_file(tmp_path: Path) -> None:
-    script = ROOT / "tests" / "distributed" / "scripts" / "met_in_a_file.py"
+    script = ROOT / "tests" / "distributed" / "forked" / "met_in_a_file.py"
     command = [sys.executable, "-m", "tritensor.run", str(script), str(tmp_path / "keys")]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
     assert "right 2" in done.stdout, done.stdout + done.stderr
