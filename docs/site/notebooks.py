@@ -37,7 +37,7 @@ def environment(settings: str) -> dict[str, str]:
     (profile / "startup").mkdir(exist_ok=True)
     (profile / "startup" / "offline.py").write_text("from docs.site.offline import guard\n\nguard()\ndel guard\n")
     # that a machine has fewer processors than a cell has workers is no news of the notebook
-    quiet = 'warnings.filterwarnings("ignore", "DataLoader: num_workers=")'
+    quiet = 'warnings.filterwarnings("ignore", "This DataLoader will create ")'
     (profile / "startup" / "processors.py").write_text(f"import warnings\n\n{quiet}\ndel warnings\n")
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path, "IPYTHONDIR": settings, "OPENBLAS_NUM_THREADS": "1", "JUPYTER_PLATFORM_DIRS": "1"}

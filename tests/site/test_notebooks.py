@@ -89,7 +89,9 @@ def test_what_depends_on_the_number_of_processors_is_not_stored(tmp_path: Path) 
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         tt.data.DataLoader(dataset, num_workers=1000)
-        assert [str(w.message).startswith("DataLoader: num_workers=1000") for w in told] == [True], "what a kernel would show"
+        assert [str(w.message).startswith("This DataLoader will create 1000 worker processes") for w in told] == [True], (
+            "what a kernel would show"
+        )
         exec(code, {})
         tt.data.DataLoader(dataset, num_workers=1000)
         assert len(told) == 1

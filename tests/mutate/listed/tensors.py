@@ -42,8 +42,8 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
         ): "one view more before the dead ones are swept",
         (
             "new_view",
-            "if recording and extra is not None and (above is None or x._extra is None):  # what _record_view_of does where the base has views already",
-            "if False:  # what _record_view_of does where the base has views already",
+            "if recording and extra is not None and (above is None or x._extra is None):",
+            "if False:",
         ): "_record_view_of does it",
     },
     "tritensor/tensor/aliasing/views.py": {

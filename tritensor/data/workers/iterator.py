@@ -171,7 +171,7 @@ def _warn_once(why: str) -> None:
         warnings.warn(
             f"{why}. Its workers are forked, as PyTorch's are: copies of this program, in which device cuda cannot be used",
             ForkedWorkersWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from tritensor.distributed.stores.interface import Store, as_bytes
 from tritensor.distributed.stores.tables import HashStore
 from tritensor.ground.errors import ArgumentError, DistNetworkError, DistStoreError, QueueEmptyError
+from tritensor.ground.process import locks
 
 _LENGTH = struct.Struct("!I")
 _JOINED = "init/"  # the key by which a server counts those that have come
@@ -138,7 +139,7 @@ class TCPStore(Store):
                 raise DistNetworkError(f"TCPStore: {host_name}:{port} cannot be served ({error}); give a free port, or 0") from error
             port = self._server.server_address[1]
         self.port = int(port)
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
         self._link = self._connect()
         if world_size is not None and self.add(_JOINED, 1) >= world_size:
             self.set(f"{_JOINED}all", b"1")

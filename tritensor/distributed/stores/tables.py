@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tritensor.distributed.stores.interface import Store, as_bytes
 from tritensor.ground.errors import ArgumentError, DistStoreError, QueueEmptyError
+from tritensor.ground.process import locks
 
 _PAUSE = 0.01
 _USERS, _GONE = "efcount/", "cleanup/"  # keys by which a file's users are counted
@@ -94,7 +95,7 @@ class HashStore(_TableStore):
         super().__init__()
         self._values: dict[str, bytes] = {}
         self._queues: dict[str, deque[bytes]] = {}
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(locks.rlock())
 
     @contextlib.contextmanager
     def _table(self) -> Iterator[dict[str, bytes]]:

@@ -44,9 +44,8 @@ def new_view(x: Tensor, shape: tuple[int, ...], array: Any, name: str, attrs: di
     t._extra = None
     above = x._view_path
     extra = x._extra if above is None else above[0]._extra
-    if (
-        recording and extra is not None and (above is None or x._extra is None)
-    ):  # what _record_view_of does where the base has views already
+    # What _record_view_of does where the base has views already.
+    if recording and extra is not None and (above is None or x._extra is None):
         views = extra.views
         if views is not None and len(fresh := views.fresh) < 32:
             t._view_path = (x, (op, attrs, meta)) if above is None else (*above, (op, attrs, meta))

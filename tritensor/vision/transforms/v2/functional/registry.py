@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError
+from tritensor.ground.process import locks
 from tritensor.tensor.core import Tensor
 from tritensor.vision import tv_tensors as tv
 from tritensor.vision.pillow import is_pil_image
@@ -26,6 +27,7 @@ OTHER_NAMES = {
     "get_image_num_channels": "get_num_channels",
 }  # fmt: skip
 PIL = "PIL.Image.Image"  # what stands for Pillow's class, which is not imported for it
+_making = locks.lock()
 _registry: dict[Kernel, dict[Any, Kernel]] = {}  # by functional, by class
 kernels: dict[str, Kernel] = {}  # of plain tensors, by name: resize_mask
 
@@ -50,12 +52,11 @@ def functional(*, pil: Kernel | None = None, **plain: Kernel | None) -> Callable
         found: dict[Any, Kernel] = {} if pil is None else {PIL: pil}
         if (bare := plain.get("image", plain.get("video"))) is not None:
             found[Tensor] = bare
-        for kind, kernel in plain.items():
-            if kernel is None:
-                continue
-            kernels[f"{stub.__name__}_{kind}"] = kernel
-            found[KINDS[kind]] = _on_facts(kernel, signature)
-        _registry[call] = found
+        given = {kind: kernel for kind, kernel in plain.items() if kernel is not None}
+        found |= {KINDS[kind]: _on_facts(kernel, signature) for kind, kernel in given.items()}
+        with _making:
+            kernels.update({f"{stub.__name__}_{kind}": kernel for kind, kernel in given.items()})
+            _registry[call] = found
         return call
 
     return decorate
