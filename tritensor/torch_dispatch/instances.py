@@ -14,6 +14,7 @@ from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.transforms import DISPATCH, Level, WrappedArray
 from tritensor.ops.array import to_host
 from tritensor.ops.strided_array import MetaArray, empty_meta
+from tritensor.tensor import host_values
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.host_values import new_instance
 from tritensor.tensor.overriding.protocol import dispatches
@@ -83,7 +84,7 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 def is_instance(x: Any) -> bool:
     """Whether a tensor is, or holds the array of, one of a class that dispatches."""
-    return isinstance(x, Tensor) and type(x._array) is WrappedArray and x._array.instance is not None
+    return isinstance(x, Tensor) and host_values.is_instance(x)
 
 
 def surface(x: Any) -> Any:
@@ -98,11 +99,8 @@ def memory_of(x: Any) -> Any:
 
 def make_instance(cls: type[Tensor], value: Tensor, device: Any = None) -> Any:
     """A leaf of a class that dispatches, over a plain tensor that says its shape, strides and type, and holds its memory if it has any."""
-    made = object.__new__(cls)
-    new_array = WrappedArray(LEVEL, value, instance=Instance(made, value.device if device is None else device))
-    made._array = new_array
-    made._node = made._grad = made._version_counter = made._extra = made._view_path = None
-    made._tracked = False
+    made = new_instance(cls, None)
+    made._array = WrappedArray(LEVEL, value, instance=Instance(made, value.device if device is None else device))  # type: ignore[assignment]
     return made
 
 
@@ -187,7 +185,7 @@ def _rebuild(
     if content is not None:
         made = as_instance(cls, content)
     else:
-        made = make_instance(cls, new_tensor(empty_meta(shape, as_dtype(kind).numpy, strides)), as_device(device))
+        made = make_wrapper(cls, shape, strides=strides, dtype=as_dtype(kind), device=device)
     made._tracked = tracked
     for name, value in attributes.items():
         setattr(made, name, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tritensor.autograd import node as nodes
@@ -20,6 +21,11 @@ from tritensor.torch_dispatch.overloads import aten, tritensor
 from tritensor.torch_dispatch.translations import TRANSLATIONS
 
 
+def _call_of(op: Op) -> Callable[..., Any]:
+    """What tells handlers of an op: the calls of PyTorch's that it is, or itself under its own name."""
+    return TRANSLATIONS.get(op.name) or getattr(tritensor, op.name).default
+
+
 def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
     """The results of an op as handlers give them."""
     if setting.off:
@@ -27,7 +33,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor,
         return out if op.public > 1 else (out,)
     given = tuple([surface(x) for x in inputs])
     with below_autograd():
-        out = (TRANSLATIONS.get(op.name) or getattr(tritensor, op.name).default)(*given, **attrs)
+        out = _call_of(op)(*given, **attrs)
     outs = tuple(out) if op.public > 1 else (out,)
     for y in outs:
         if not isinstance(y, Tensor):
@@ -39,7 +45,7 @@ def run_mutating(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None
     """An op that overwrites inputs."""
     refuse_written(op, inputs)
     with below_autograd():
-        (TRANSLATIONS.get(op.name) or getattr(tritensor, op.name).default)(*[surface(x) for x in inputs], **attrs)
+        _call_of(op)(*[surface(x) for x in inputs], **attrs)
     written(op, inputs)
 
 

@@ -8,6 +8,7 @@ from types import FunctionType, TracebackType
 from typing import Any
 
 from tritensor.autograd.modes import state
+from tritensor.dispatch.dispatcher import SCALARS
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.table import Op, Ops, ops
@@ -22,8 +23,6 @@ from tritensor.torch_dispatch.asking import ask, below_autograd, setting
 from tritensor.torch_dispatch.instances import is_instance
 from tritensor.torch_dispatch.interpreter import run_and_record
 from tritensor.torch_dispatch.overloads import Overload, aten
-
-_NUMBERS = (bool, int, float, complex)
 
 
 class TorchDispatchMode:
@@ -66,7 +65,7 @@ def _told(x: Any) -> bool:
     """Whether a mode is told of a call with this input: tensors that no transform holds, and numbers."""
     if isinstance(x, Tensor):
         return type(x._array) is not WrappedArray or is_instance(x)
-    return x is None or isinstance(x, _NUMBERS)
+    return x is None or isinstance(x, SCALARS)
 
 
 def _tell(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,7 +145,7 @@ def _operator(found: Callable[..., Any], first: Any) -> Callable[..., Any]:
     @wrapper
     @functools.wraps(found)
     def operator(self: Tensor, other: Any) -> Any:
-        if not protocol.setting.lower_modes or setting.off or not isinstance(other, (Tensor, *_NUMBERS)):
+        if not protocol.setting.lower_modes or setting.off or not isinstance(other, (Tensor, *SCALARS)):
             return found(self, other)
         return getattr(ops, first.op)(self, other)
 
@@ -206,11 +205,3 @@ def _method(f: Callable[..., Any], func: Overload) -> Callable[..., Any]:
             return ask(func, (x,), {})
 
     return call
-
-
-def current_modes() -> list[Any]:
-    """The modes that this thread is inside of, the innermost last."""
-    return list(protocol.setting.lower_modes)
-
-
-__all__ = ["BaseTorchDispatchMode", "TorchDispatchMode", "current_modes"]

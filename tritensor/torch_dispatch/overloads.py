@@ -63,8 +63,6 @@ class Overload:
             return asking.ask(self, args, kwargs)
         return function(*args, **kwargs)
 
-    decompose = redispatch = __call__
-
 
 class Packet:
     """All overloads of a name: aten.mm."""

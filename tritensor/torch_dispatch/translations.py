@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.dispatch.dispatcher import SCALARS
 from tritensor.ground import dtypes
 from tritensor.ground.strides import contiguous_format, preserve_format
 from tritensor.ops.array import from_host
@@ -19,7 +20,6 @@ from tritensor.torch_dispatch.overloads import Overload, aten, tritensor
 
 TRANSLATIONS: dict[str, Callable[..., Any]] = {}
 
-_NUMBERS = (bool, int, float, complex)
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 # Ops of one input without attributes, by the name that PyTorch has for them.
@@ -62,12 +62,12 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
     tensors = "default" if name in _DEFAULT_IS_TENSORS else "Tensor"
 
     def call(a: Any, b: Any) -> Any:
-        if isinstance(a, _NUMBERS) and name in _SWAPPED:
+        if isinstance(a, SCALARS) and name in _SWAPPED:
             return _overload(_SWAPPED[name], BINARY[name])(b, a)
-        if isinstance(a, _NUMBERS):
+        if isinstance(a, SCALARS):
             found = _FIRST_IS_NUMBER.get(name)
             return _overload(name, found)(a, b) if found else _overload(name, tensors)(_as_tensor(a, b), b)
-        if isinstance(b, _NUMBERS):
+        if isinstance(b, SCALARS):
             found = BINARY[name]
             return _overload(name, found)(a, b) if found else _overload(name, tensors)(a, _as_tensor(b, a))
         return _overload(name, tensors)(a, b)

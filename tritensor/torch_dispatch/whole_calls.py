@@ -88,7 +88,7 @@ def _as_indices(index: Any) -> list[Any] | None:
 
 
 @wrapper
-def tell(original: Callable[..., Any], shown: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def tell(shown: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What handlers make of a call of a public function that is told as one op; NotImplemented where it is not."""
     space, _, name = (shown or "").rpartition(".")
     if name == "__getitem__":

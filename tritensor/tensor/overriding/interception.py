@@ -203,7 +203,7 @@ def _call(original: Callable[..., Any], func: Any, by_modes: bool, bound: bool, 
 def _compute(original: Callable[..., Any], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The function's own result, or that of classes and modes below autograd."""
     if protocol.tell is not None:
-        result = protocol.tell(original, _shown.get(func), args, kwargs)
+        result = protocol.tell(_shown.get(func), args, kwargs)
         if result is not NotImplemented:
             return result
     return original(*args, **kwargs)

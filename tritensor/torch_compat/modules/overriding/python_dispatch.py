@@ -8,7 +8,6 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.overriding.protocol import setting
 from tritensor.torch_dispatch.modes import BaseTorchDispatchMode as BaseTorchDispatchMode
 from tritensor.torch_dispatch.modes import TorchDispatchMode as TorchDispatchMode
-from tritensor.torch_dispatch.modes import current_modes
 
 __all__ = [
     "BaseTorchDispatchMode",
@@ -32,7 +31,7 @@ def _get_current_dispatch_mode() -> Any:
 
 
 def _get_current_dispatch_mode_stack() -> list[Any]:
-    return current_modes()
+    return list(setting.lower_modes)
 
 
 def _len_torch_dispatch_stack() -> int:
