@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from tritensor.optim.batch import Batch
 
 
-def is_wrapped(x: Any) -> bool:
-    """Whether a tensor has no array of its own."""
-    return type(x._array) is WrappedArray
-
-
 class FormulaOptimizer(Optimizer):
     """A subclass says in `_plan` which formula a group's settings mean, and in `_initial` where its states begin, if not at 0.
 
@@ -99,7 +94,7 @@ class FormulaOptimizer(Optimizer):
             self._step_differentiably(params, plan, group)
             return
         if protocol.tell is not None:  # there are classes that compute by themselves
-            told = [p for p in params if is_wrapped(p) or is_wrapped(p.grad)]
+            told = [p for p in params if WrappedArray in (type(p._array), type(p.grad._array))]  # type: ignore[union-attr]
             if told and (self.found_inf is None or not self.found_inf.item()):
                 self._step_differentiably(told, plan, group)
             params = [p for p in params if not any([p is t for t in told])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tritensor as tt
@@ -9,31 +10,37 @@ from tritensor.ground.pytree import tree_map
 from tritensor.torch_dispatch.modes import TorchDispatchMode
 
 
-class Holding(tt.Tensor):
-    """A tensor without memory around a plain one: every op is computed on what is held, and noted."""
+def make_holding(T: Any, tree_map: Callable[..., Any]) -> Any:
+    """Of a library, tritensor or torch, a class of tensors without memory around a plain one: every op is computed on what is held, and noted."""
 
-    __torch_function__ = tt._C._disabled_torch_function_impl
-    names: list[str] = []  # noqa: RUF012
-    held: tt.Tensor
+    class Holding(T.Tensor):  # type: ignore[misc]
+        __torch_function__ = T._C._disabled_torch_function_impl
+        names: list[str] = []  # noqa: RUF012
 
-    @staticmethod
-    def __new__(cls, held: tt.Tensor, requires_grad: bool = False) -> Any:
-        made = tt.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
-            cls, held.shape, strides=held.stride(), dtype=held.dtype, device=held.device, requires_grad=requires_grad
-        )
-        made.held = held
-        return made
+        @staticmethod
+        def __new__(cls, held: Any, requires_grad: bool = False) -> Any:
+            made = T.Tensor._make_wrapper_subclass(
+                cls, held.shape, strides=held.stride(), dtype=held.dtype, device=held.device, requires_grad=requires_grad
+            )
+            made.held = held
+            return made
 
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        cls.names.append(str(func))
-        out = func(*tree_map(bare, args), **tree_map(bare, kwargs or {}))
-        return tree_map(lambda y: cls(y) if isinstance(y, tt.Tensor) and not isinstance(y, Holding) else y, out)
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            cls.names.append(str(func))
+            out = func(*tree_map(bare, args), **tree_map(bare, kwargs or {}))
+            return tree_map(lambda y: cls(y) if isinstance(y, T.Tensor) and not isinstance(y, Holding) else y, out)
+
+    Holding.__qualname__ = "Holding"  # where pickle finds tritensor's
+    return Holding
 
 
 def bare(x: Any) -> Any:
     """What is held, of what holds."""
-    return x.held if isinstance(x, Holding) else x
+    return getattr(x, "held", x)
+
+
+Holding: Any = make_holding(tt, tree_map)
 
 
 class Log(TorchDispatchMode):

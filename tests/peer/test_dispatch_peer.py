@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 import tritensor as tt
-from tests.overriding.wrappers import Holding, Log
+from tests.overriding.wrappers import Holding, Log, make_holding
 
 LINES: tuple[str, ...] = (
     "x + 1", "1 + x", "x - y", "2 - x", "x * 2", "x / 2", "x / y", "2 / x", "x ** 2", "2 ** x", "x ** y", "-x", "abs(x)", "x @ x.t()", "x // 2", "x % 2",
@@ -51,24 +51,7 @@ class _TheirLog(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-class _TheirHolding(torch.Tensor):
-    __torch_function__ = torch._C._disabled_torch_function_impl
-
-    @staticmethod
-    def __new__(cls, held: torch.Tensor, requires_grad: bool = False) -> Any:
-        made = torch.Tensor._make_wrapper_subclass(
-            cls, held.shape, strides=held.stride(), dtype=held.dtype, device=held.device, requires_grad=requires_grad
-        )
-        made.held = held
-        return made
-
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        def bare(x: Any) -> Any:
-            return x.held if isinstance(x, cls) else x
-
-        out = func(*tree_map(bare, args), **tree_map(bare, kwargs or {}))
-        return tree_map(lambda y: cls(y) if isinstance(y, torch.Tensor) and not isinstance(y, cls) else y, out)
+_TheirHolding = make_holding(torch, tree_map)
 
 
 def _told(T: Any, log: Any, line: str) -> list[str]:
@@ -110,7 +93,7 @@ def _everything(T: Any, hold: Callable[..., Any]) -> list[Any]:
         T.nn.functional.softmax(z, 0),
         T.func.grad(lambda t: (t**2).sum())(z),
     ]
-    return [(type(t).__name__.removeprefix("_Their"), t.held.detach().numpy().round(3).tolist()) for t in found] + [
+    return [(type(t).__name__, t.held.detach().numpy().round(3).tolist()) for t in found] + [
         float(z.sum()),
         z._version,
     ]
