@@ -61,6 +61,11 @@ class BaseTorchDispatchMode(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+def is_inside_mode() -> bool:
+    """Whether a mode of this thread is handed calls."""
+    return bool(protocol.setting.lower_modes) and not setting.off
+
+
 def _told(x: Any) -> bool:
     """Whether a mode is told of a call with this input: tensors that no transform holds, and numbers."""
     if isinstance(x, Tensor):
@@ -74,7 +79,7 @@ def _tell(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
     @wrapper
     @functools.wraps(call)
     def told(*inputs: Any, **attrs: Any) -> Any:
-        if not protocol.setting.lower_modes or setting.off or not all([_told(x) for x in inputs]):
+        if not is_inside_mode() or not all([_told(x) for x in inputs]):
             return call(*inputs, **attrs)
         return run_and_record(op, inputs, attrs)
 
@@ -145,7 +150,7 @@ def _operator(found: Callable[..., Any], first: Any) -> Callable[..., Any]:
     @wrapper
     @functools.wraps(found)
     def operator(self: Tensor, other: Any) -> Any:
-        if not protocol.setting.lower_modes or setting.off or not isinstance(other, (Tensor, *SCALARS)):
+        if not is_inside_mode() or not isinstance(other, (Tensor, *SCALARS)):
             return found(self, other)
         return getattr(ops, first.op)(self, other)
 
@@ -158,7 +163,7 @@ def _view(f: Callable[..., Tensor]) -> Callable[..., Any]:
     @wrapper
     @functools.wraps(f)
     def call(x: Tensor, shape: tuple[int, ...], array: Any, name: str, attrs: dict[str, Any]) -> Any:
-        if not protocol.setting.lower_modes or setting.off:
+        if not is_inside_mode():
             return f(x, shape, array, name, attrs)
         return getattr(ops, name)(x, **attrs)
 
@@ -171,7 +176,7 @@ def _not_in_one_pass(f: Callable[..., bool]) -> Callable[..., bool]:
     @wrapper
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> bool:
-        return False if protocol.setting.lower_modes and not setting.off else f(*args, **kwargs)
+        return False if is_inside_mode() else f(*args, **kwargs)
 
     return call
 
@@ -183,7 +188,7 @@ def _overwrite(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
     @functools.wraps(f)
     def call(x: Tensor, value: Any, *args: Any, **kwargs: Any) -> Tensor:
         recorded = state.enabled and (x._tracked or (isinstance(value, Tensor) and value._tracked))
-        if not protocol.setting.lower_modes or setting.off or recorded or not _told(x) or not _told(value):
+        if not is_inside_mode() or recorded or not _told(x) or not _told(value):
             return f(x, value, *args, **kwargs)
         with below_autograd():
             if isinstance(value, Tensor):
@@ -199,7 +204,7 @@ def _method(f: Callable[..., Any], func: Overload) -> Callable[..., Any]:
     @wrapper
     @functools.wraps(f)
     def call(x: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if not protocol.setting.lower_modes or setting.off or args or kwargs or not _told(x):
+        if not is_inside_mode() or args or kwargs or not _told(x):
             return f(x, *args, **kwargs)
         with below_autograd():
             return ask(func, (x,), {})
