@@ -15,7 +15,7 @@ class _State(threading.local):
     enabled: bool = True  # ops on tensors that require grad are recorded
     inference: bool = False  # what is_inference_mode_enabled answers
     casting: Any = None  # how autocast casts, where it is on (see dispatch.autocast)
-    watch: Callable[[Any], None] | None = None  # called with each node that an op leaves, where set (see node.watch_nodes)
+    watch: Callable[[Any], None] | None = None  # called with each node that an op leaves, where set (see saved.watch)
     saving: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = ()  # hooks on saved tensors, the innermost last
     borrows_saved: bool = False  # whether all that nodes save is borrowed (see saved.borrow_all_saved)
     saving_refused: str | None = None  # what to say to whoever sets such hooks

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.hooks import Handle, Hooks, hooks_of
-from tritensor.autograd.modes import enable_grad, no_grad, state
+from tritensor.autograd.modes import enable_grad, no_grad
 from tritensor.autograd.names import SavedValue, name_of, shown
 from tritensor.ground import dtypes
 from tritensor.ground.errors import GradError
@@ -297,53 +297,6 @@ for _name in _SAVED:
     setattr(Node, "_saved_" + _name, SavedValue(_name))
 _SHOWN = {"x": "self", "a": "self", "b": "other", "y": "result"}
 notes: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()  # on few nodes, so that the others need no place for it
-_make = object.__new__
-
-
-def new_node(
-    op: Any, edges: tuple[Any, ...], inputs: tuple[Any, ...] | None, outputs: tuple[Any, ...] | None, attrs: dict[str, Any] | None,
-    meta: tuple[Any, ...] | None,
-) -> Node:  # fmt: skip
-    """A Node as Node(...) makes it, for the ways on which every tenth of a microsecond counts: Python calls a function sooner than a class."""
-    node = _make(Node)
-    node.op = op
-    node.edges = edges
-    node.inputs = inputs
-    node.outputs = outputs
-    node.attrs = attrs
-    node.meta = meta
-    node.sequence = next_sequence()
-    node.hooks = None
-    return node
-
-
-def _watched_node(*fields: Any) -> Node:
-    """new_node where somebody looks at the nodes that are made."""
-    node = new_node(*fields)
-    if state.watch is not None:
-        state.watch(node)
-    return node
-
-
-_callers: list[dict[str, Any]] = []  # the globals of the modules that call new_node
-_watching = 0
-_counting = locks.lock()
-
-
-def calls_new_node(names: dict[str, Any]) -> None:
-    """A module says, with its globals(), that it calls new_node. Whoever watches puts another function there, so that nobody else pays for the question."""
-    with _counting:
-        _callers.append(names)
-        names["new_node"] = _watched_node if _watching else new_node
-
-
-def watch_nodes(more: int) -> None:
-    """Somebody begins (1) or ceases (-1) to look at the nodes that are made: `state.watch` of his thread is called with each."""
-    global _watching
-    with _counting:
-        _watching += more
-        for names in _callers:
-            names["new_node"] = _watched_node if _watching else new_node
 
 
 def detached(who: str, what: str) -> GradError:

@@ -12,7 +12,8 @@ from tritensor.autograd import node as nodes
 from tritensor.autograd.accumulate import copy, copy_in_layout
 from tritensor.autograd.engine import edge_of
 from tritensor.autograd.modes import no_grad, state
-from tritensor.autograd.node import FREED, Branch, ComplexNode, Node, Version, next_sequence, version_of, watch_nodes
+from tritensor.autograd.node import FREED, Branch, ComplexNode, Node, Version, next_sequence, version_of
+from tritensor.ground import shortcuts
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import GradError
 from tritensor.ground.transforms import WrappedArray
@@ -117,7 +118,7 @@ def _watch_node(node: Node) -> None:
 
 def watch(on: bool) -> None:
     """Begin or cease to look at nodes in this thread, where a mode wants it."""
-    watch_nodes(1 if on else -1)
+    shortcuts.turn("watching", 1 if on else -1)
     state.watch = _watch_node if state.saving or state.borrows_saved or state.anomaly is not None else None
 
 

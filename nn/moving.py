@@ -168,7 +168,7 @@ class Movable:
             except RuntimeError as e:
                 raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}: {e}") from e
         elif param.is_meta != moved.is_meta and hasattr(param, "as_part"):  # a shard stays the object that its group of parameters holds
-            param._array = moved._array
+            param._set_array(moved._array)
         # as PyTorch: what has no memory and what has are two kinds of tensors, and neither becomes the other
         elif get_overwrite_module_params_on_conversion() or param.is_meta != moved.is_meta:
             return Parameter(moved, param.requires_grad)

@@ -148,7 +148,7 @@ class UninitializedTensorMixin:
         here = self._empty_tensor()
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         kind = here.dtype if dtype is None else as_dtype(dtype)
-        self._array = empty(sizes, kind.numpy, here.device if device is None else as_device(device))
+        self._set_array(empty(sizes, kind.numpy, here.device if device is None else as_device(device)))
         self.__class__ = self.cls_to_become
 
     def _empty_tensor(self) -> Tensor:
@@ -181,9 +181,9 @@ class UninitializedTensorMixin:
     @data.setter
     def data(self, value: Any) -> None:
         if isinstance(value, UninitializedTensorMixin):
-            self._array = _memory.__get__(value)
+            self._set_array(_memory.__get__(value))
         else:
-            self._array = value._array
+            self._set_array(value._array)
             self.__class__ = self.cls_to_become
 
     @property

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tritensor.dispatch.plans import doors
 from tritensor.ground.errors import RegistrationError
 from tritensor.ops.table import ops, registry, restore
-from tritensor.ops.table.lookup import proven
 
 NAME = "replacement_test"
 CELL = """
@@ -158,11 +158,12 @@ def test_the_librarys_own_op_gives_way_and_comes_back() -> None:
         restore("add")
 
 
-def test_short_ways_of_a_reduction_serve_the_new_record() -> None:
+def test_plans_serve_the_new_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doors, "BEGIN", -1)
+    monkeypatch.setattr(doors, "SEEN_BEFORE", False)
     x = tt.tensor([1.0, 5.0])
-    assert x.sum().item() == 6.0
-    assert proven.sum is proven.sum
-    bound = proven.sum
+    for _ in range(2):
+        assert x.sum().item() == 6.0
 
     def lowered(x: np.ndarray, *, dim: tuple[int, ...], keepdim: bool = False) -> np.ndarray:
         return np.asarray(np.sum(x, axis=dim, keepdims=keepdim) - 1)
@@ -171,7 +172,6 @@ def test_short_ways_of_a_reduction_serve_the_new_record() -> None:
     tt.op("sum", lowered, shape=old.shape, forward=old.forward, samples=old.samples, differentiable=False, replace=True)
     try:
         assert x.sum().item() == 5.0
-        assert proven.sum is not bound
     finally:
         restore("sum")
     assert x.sum().item() == 6.0

@@ -16,7 +16,7 @@ import numpy as np
 
 from tritensor.autograd.modes import state
 from tritensor.dispatch import dispatcher
-from tritensor.ground import dtypes
+from tritensor.ground import dtypes, shortcuts
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import GradError
 from tritensor.ops.array import device_of
@@ -36,6 +36,7 @@ class Settings(threading.local):
         self.keeps = True  # casts of weights
         self.nesting = 0
         self.kept: dict[int, tuple[Any, int, Any]] = {}  # casts of weights: by id the weight, its version, the cast
+        self.watches = False  # whether plans are off for it
 
     def apply(self) -> None:
         """Let what is set hold from the next call on."""
@@ -45,6 +46,13 @@ class Settings(threading.local):
             state.casting = Casting(lower, self.kept if self.keeps else None)
         else:
             state.casting = None
+        self._watch()
+
+    def _watch(self) -> None:
+        """No plan casts: while this thread wants casts there are none."""
+        if self.watches is not any(self.enabled.values()):
+            self.watches = not self.watches
+            shortcuts.turn("watching", 1 if self.watches else -1)
 
     def snapshot(self) -> tuple[dict[str, Any], dict[str, bool], bool]:
         """What is set, for `as_of`."""
@@ -63,6 +71,7 @@ class Settings(threading.local):
         finally:
             self.types, self.enabled, self.keeps, self.kept = before
             state.casting = casting
+            self._watch()
 
 
 settings = Settings()

@@ -14,6 +14,7 @@ from tritensor.ground import device_errors, dtypes
 from tritensor.ground.errors import DeviceError
 from tritensor.ground.numpy_warnings import quietly
 from tritensor.ground.providers import provider
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, to_layout
 from tritensor.ops.strided_array import MetaArray
@@ -70,6 +71,7 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
         return _run_elsewhere(op, inputs, attrs, MetaArray)
     if op.mutates:  # before anything is written: a leaf that requires grad must stay as it is
         refuse_written(op, inputs)
+    key = None
     try:
         if cuda is None or op.view:
             op.shape(*arrays, **attrs)
@@ -89,19 +91,25 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
         result = _compute_quietly(op, arrays, attrs, error)
     if op.mutates:  # not before: an index out of range, which only the numbers tell, has changed nothing
         written(op, inputs)
+        if here.noting is not None:
+            here.noting.spoil(f"{op.name} writes")
         return None
+    raw = result
     # Kernels allocate their results as the layout rule says; numpy lays them as its loops please.
     if cuda is None:
-        result = tuple([to_layout(op.layout, r, arrays) for r in result]) if type(result) is tuple else to_layout(op.layout, result, arrays)
+        result = tuple([to_layout(op.layout, r, arrays) for r in raw]) if type(raw) is tuple else to_layout(op.layout, raw, arrays)
     record = wanted and state.enabled and op.rule is not None
     if type(result) is not tuple:
-        out = _new(result)
+        made = out = _new(result)
         if record and dtypes.has_gradient(result.dtype):
             record_node(op, inputs, attrs, (out,), (result,))
         if op.view:
             share(out, inputs[0], op, attrs)
-        return out
-    return _outputs(op, inputs, attrs, result, record)
+    else:
+        made = _outputs(op, inputs, attrs, result, record)
+    if here.noting is not None:
+        here.noting.note(op, inputs, attrs, made, arrays, raw, result, key)
+    return made
 
 
 _ELSEWHERE = (WrappedArray, MetaArray)

@@ -13,6 +13,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import MetaError
 from tritensor.ground.providers import provider
 from tritensor.ground.strides import BACKWARDS, ELEMENTWISE, IMAGES, OWN, Steps, elementwise_strides, image_strides
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.strided_array import MetaArray, empty_meta
 from tritensor.ops.table import Op
@@ -48,6 +49,8 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         raise dispatcher.explain_misgiven(op, attrs, error) from error.__cause__
     if op.mutates:
         written(op, inputs)
+        if here.noting is not None:
+            here.noting.spoil(f"{op.name} writes")
         return None
     if op.view:
         results: tuple[Any, ...] = (op.cpu(*arrays, **attrs),)
@@ -61,7 +64,10 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         node.meta = tuple([(x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in inputs])  # what `gradients` gives
     if op.view:
         share(outs[0], inputs[0], op, attrs)
-    return outs if op.public > 1 else outs[0]
+    made = outs if op.public > 1 else outs[0]
+    if here.noting is not None:
+        here.noting.note(op, inputs, attrs, made, arrays, results, results, None)
+    return made
 
 
 def _strides(op: Op, shape: Steps, arrays: list[Any], attrs: dict[str, Any]) -> Steps | None:

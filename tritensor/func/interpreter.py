@@ -165,7 +165,7 @@ def adopt(x: Tensor, value: Tensor, name: str) -> None:
     wanted: Level = value._array.level
     have = level_of(settle(x))
     if type(x._array) is WrappedArray and not x._array.level.alive:
-        x._array = settle(x)._array  # the transform is over, and its wrapper would stand in the way
+        x._set_array(settle(x)._array)  # the transform is over, and its wrapper would stand in the way
     chain = [level for level in _list_levels(value) if have is None or level.number > have.number]
     for level in chain:
         if level.kind == VMAP and (level is not wanted or value._array.batched or _is_batched(value, level)):
@@ -205,9 +205,9 @@ def _lift(x: Tensor, level: Level) -> None:
     )  # what lay there keeps its place in its own graph
     for view in (x, *find_views(root)):
         if view is not root:
-            view._array = WrappedArray(level, take_path(view._view_path[1:], under))  # type: ignore[index]
+            view._set_array(WrappedArray(level, take_path(view._view_path[1:], under)))  # type: ignore[index]
             view._node, view._tracked = None, False  # found anew at the level, where the base has no node yet
-    root._array = WrappedArray(level, under)
+    root._set_array(WrappedArray(level, under))
     root._set_node(None)
 
 

@@ -12,6 +12,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 from tritensor.ground.naming.type_names import use_their_names
+from tritensor.ground.thread_state import here
 
 # Code under here is not the user's. As it was imported: a frame's file has its symbolic links unresolved, too.
 INSIDE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -81,6 +82,8 @@ def user_line() -> str:
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn about the user's line, however many of our own frames stand between."""
+    if here.noting is not None:
+        here.noting.spoil("it warns")
     frame, level = sys._getframe(1), 2
     while frame.f_code.co_filename.startswith(INSIDE) and frame.f_back is not None:
         frame, level = frame.f_back, level + 1

@@ -15,6 +15,7 @@ class _Here(threading.local):
         context: the GPU whose context is current (-1: none yet).
         place: what the driver's context, stream and pool are set to, as one object to compare (None: to be entered anew).
         recorder: what writes down the launches of a corner that is being learnt (see tritensor/ops/replay/corner.py), or None.
+        noting: what writes down the ops of a call that is being learnt (see tritensor/dispatch/plans/), or None.
         doing: the op and corner whose Python runs ("add forward"; "" for none), for error messages.
         config: the line of a tuned file that the corner's config comes from ("" for none), for error messages.
         capture: the graph capture that this thread has begun (see streams/capture.py), or None.
@@ -25,6 +26,7 @@ class _Here(threading.local):
     pool = 0
     place: Any = None
     recorder: Any = None
+    noting: Any = None
     doing = ""
     config = ""
     capture: Any = None

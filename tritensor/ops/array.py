@@ -24,6 +24,7 @@ from tritensor.ground.strides import (
     image_strides,
     memory_extent,
 )
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
 from tritensor.llvm import malloc
 from tritensor.ops.strided_array import MetaArray, StridedArray, empty_meta, no_values, reinterpreted_layout
@@ -65,6 +66,23 @@ class CudaArray(StridedArray):
                 found = _layouts[key] = Layout(*key)
             self.known_layout = found
         return found
+
+
+_numpy_layouts: dict[Any, Layout] = {}
+_MANY_LAYOUTS = 1 << 15
+
+
+def layout_of(x: Any) -> Layout | None:
+    """The interned Layout of an array on the CPU or on a GPU; of numpy's the strides are bytes. None for any other array."""
+    if type(x) is not np.ndarray:
+        return x.layout() if type(x) is CudaArray else None
+    key = x.shape, x.strides, x.dtype
+    found = _numpy_layouts.get(key)
+    if found is None:
+        if len(_numpy_layouts) >= _MANY_LAYOUTS:  # of a program with ever new shapes
+            _numpy_layouts.clear()
+        found = _numpy_layouts[key] = Layout(*key, 0, cpu)
+    return found
 
 
 Array: TypeAlias = Any  # np.ndarray | CudaArray | MetaArray: which of them the device says, and a checker cannot follow that
@@ -192,6 +210,8 @@ def empty_like(x: Array, dtype: np.dtype | None = None) -> Array:
 
 def to_host(x: Array) -> np.ndarray:
     """The values as a numpy array; waits for the device. A numpy array is returned as it is."""
+    if here.noting is not None:
+        here.noting.spoil("it reads values")
     if not isinstance(x, CudaArray):
         if type(x) is MetaArray:
             raise no_values()

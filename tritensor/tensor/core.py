@@ -48,10 +48,10 @@ class Tensor(HostValues, Methods):
     `tensor(data)`, `empty(shape)`. Slots for library code, with an underscore so that a subclass and a
     program's own attributes may have any name: `_array` (numpy.ndarray, CudaArray or MetaArray), `_node` (where it hangs in the graph; None for a leaf),
     `_tracked` (requires_grad without its checks), `_version_counter`, `_extra`, `_view_path` (of a view the tensor that it is a view of, then the steps
-    from there; else None).
+    from there; else None), `_layout` (how the array lies, once somebody has asked: see dispatch/plans.py; another array comes by `_set_array`).
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_array", "_extra", "_grad", "_node", "_tracked", "_version_counter", "_view_path")
+    __slots__ = ("__dict__", "__weakref__", "_array", "_extra", "_grad", "_layout", "_node", "_tracked", "_version_counter", "_view_path")
     __array_priority__ = 1000
     _heading = ""  # what a subclass prints before the values
     _backward_hooks = property(hooks_set)
@@ -63,6 +63,7 @@ class Tensor(HostValues, Methods):
     _version_counter: Version | None
     _extra: Extra | None
     _view_path: tuple[Any, ...] | None
+    _layout: Any
 
     # No __init__: a subclass's __new__ may return what as_subclass gives, and its __init__ take arguments of its own.
     def __new__(cls, *data: Any, device: Any = None) -> Tensor:
@@ -80,6 +81,11 @@ class Tensor(HostValues, Methods):
             raise TypeError(f"Tensor: {data} is no shape; give sizes as in Tensor(4, 3), or use tensor(values)")
         shape = tuple(int(n) for n in data) if data else (0,)
         return new_instance(cls, empty(shape, dtypes.default_float().numpy, as_device(device)))
+
+    def _set_array(self, array: Any) -> None:
+        """Let this tensor look at another array."""
+        self._array = array
+        self._layout = None
 
     @staticmethod
     def wrap(array: Array) -> Tensor:
@@ -330,7 +336,7 @@ class Tensor(HostValues, Methods):
                 f"data: the tensor is on {self.device}, its new data on {value.device}; who holds it would see values come or go, so make a new tensor "
                 "of it, or use module.to_empty and load_state_dict(..., assign=True)"
             )
-        self._array = value._array
+        self._set_array(value._array)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
         """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient."""
@@ -407,7 +413,7 @@ def new_tensor(array: Array) -> Tensor:
     """A leaf on an array: the bare constructor that dispatch calls for every result."""
     t = _object_new(Tensor)
     t._array = array
-    t._node = t._grad = t._version_counter = t._extra = t._view_path = None
+    t._node = t._grad = t._version_counter = t._extra = t._view_path = t._layout = None
     t._tracked = False
     return t
 

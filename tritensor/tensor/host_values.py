@@ -28,7 +28,7 @@ def new_instance(cls: type[_T], array: Any) -> _T:
     """A leaf on an array, of a class of tensors, whose own __new__ and __init__ are not called."""
     t: Any = object.__new__(cls)
     t._array = array
-    t._node = t._grad = t._version_counter = t._extra = t._view_path = None
+    t._node = t._grad = t._version_counter = t._extra = t._view_path = t._layout = None
     t._tracked = False
     return t  # type: ignore[no-any-return]
 

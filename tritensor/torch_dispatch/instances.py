@@ -100,7 +100,7 @@ def memory_of(x: Any) -> Any:
 def make_instance(cls: type[Tensor], value: Tensor, device: Any = None) -> Any:
     """A leaf of a class that dispatches, over a plain tensor that says its shape, strides and type, and holds its memory if it has any."""
     made = new_instance(cls, None)
-    made._array = WrappedArray(LEVEL, value, instance=Instance(made, value.device if device is None else device))  # type: ignore[assignment]
+    made._set_array(WrappedArray(LEVEL, value, instance=Instance(made, value.device if device is None else device)))  # type: ignore[assignment]
     return made
 
 

@@ -9,16 +9,15 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.dispatch.dispatcher import SCALARS
+from tritensor.ground import shortcuts
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.table import Op, Ops, ops
-from tritensor.ops.table.lookup import Proven, changing, proven, registry
+from tritensor.ops.table.lookup import changing, registry
 from tritensor.profiler.recording import Patches
-from tritensor.tensor.aliasing import fast_views, inplace
+from tritensor.tensor.aliasing import inplace
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.reductions import fast_reductions
 from tritensor.tensor.overriding import protocol
-from tritensor.tensor.overriding.protocol import first_forms
 from tritensor.torch_dispatch.asking import ask, below_autograd, setting
 from tritensor.torch_dispatch.instances import is_instance
 from tritensor.torch_dispatch.interpreter import run_and_record
@@ -98,13 +97,11 @@ def _watch(more: int) -> None:
     with changing:
         _entered += more
         if _entered == 1 and more == 1:
-            for lookup, cls in ((ops, Ops), (proven, Proven)):
-                _watch_lookup(lookup, cls)
-            for python in first_forms:
-                _patches.put(Tensor, python, _operator(vars(Tensor)[python], first_forms[python]))
-            _patches.put(fast_reductions, "FEW", -1)
+            _watch_lookup()
+            shortcuts.turn("watching", 1)
+            _patches.at_end(lambda: shortcuts.turn("watching", -1))
             _patches.replace_everywhere({
-                fast_views.new_view: _view(fast_views.new_view), inplace.compute_into: _not_in_one_pass(inplace.compute_into),
+                inplace.compute_into: _not_in_one_pass(inplace.compute_into),
                 inplace._fill_directly: _not_in_one_pass(inplace._fill_directly), inplace.overwrite: _overwrite(inplace.overwrite),
             })  # fmt: skip
             for name in ("detach", "item"):
@@ -116,9 +113,9 @@ def _watch(more: int) -> None:
 _METHODS = {"detach": aten.detach.default, "item": aten._local_scalar_dense.default}
 
 
-def _watch_lookup(lookup: Any, cls: Any) -> None:
-    table: dict[str, Any] = lookup.__dict__
-    find = cls.__getattr__
+def _watch_lookup() -> None:
+    table: dict[str, Any] = ops.__dict__
+    find = Ops.__getattr__
 
     def put(name: str) -> None:
         record = registry.known(name)
@@ -127,14 +124,14 @@ def _watch_lookup(lookup: Any, cls: Any) -> None:
 
     def find_told(self: Any, name: str) -> Any:
         found = find(self, name)
-        if self is not lookup or name not in table:
+        if name not in table:
             return found
         put(name)
         return table[name]
 
     for name in tuple(table):
         put(name)
-    _patches.put(cls, "__getattr__", find_told)
+    _patches.put(Ops, "__getattr__", find_told)
 
     def restore() -> None:
         for name, call in tuple(table.items()):
@@ -142,32 +139,6 @@ def _watch_lookup(lookup: Any, cls: Any) -> None:
                 table[name] = vars(call)["untold"]
 
     _patches.at_end(restore)
-
-
-def _operator(found: Callable[..., Any], first: Any) -> Callable[..., Any]:
-    """An operator, whose fast path does not go by `ops.<name>`."""
-
-    @wrapper
-    @functools.wraps(found)
-    def operator(self: Tensor, other: Any) -> Any:
-        if not is_inside_mode() or not isinstance(other, (Tensor, *SCALARS)):
-            return found(self, other)
-        return getattr(ops, first.op)(self, other)
-
-    return operator
-
-
-def _view(f: Callable[..., Tensor]) -> Callable[..., Any]:
-    """A view that is made in one step: under a mode by its op."""
-
-    @wrapper
-    @functools.wraps(f)
-    def call(x: Tensor, shape: tuple[int, ...], array: Any, name: str, attrs: dict[str, Any]) -> Any:
-        if not is_inside_mode():
-            return f(x, shape, array, name, attrs)
-        return getattr(ops, name)(x, **attrs)
-
-    return call
 
 
 def _not_in_one_pass(f: Callable[..., bool]) -> Callable[..., bool]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tritensor.autograd.node import version_of
 from tritensor.dispatch.dispatcher import apply
+from tritensor.ground import shortcuts
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import GradError
 from tritensor.ops.table import Op, Ops, ops, registry
@@ -202,6 +203,7 @@ def _count_watchers(more: int) -> None:
     global _watching, _bind
     with changing:
         _watching += more
+        shortcuts.turn("watching", more)
         registry.edition += 1  # another thread may be binding an op just now, unwrapped
         if _watching == 1 and more == 1:
             _bind, Ops.bind = Ops.bind, staticmethod(_bind_watched)  # type: ignore[assignment]

@@ -15,18 +15,6 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             "elif place >= 1 and intact:",
         ): "the first input goes the general way then, which is only slower",
     },
-    "tritensor/dispatch/fast_paths.py": {
-        (
-            "call",
-            "elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and not of_images))):",
-            "elif (not laid_by_numpy or not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and (not of_images))))):",
-        ): "to_layout leaves what lies as it should",
-        (
-            "_has_plain",
-            "simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 3",
-            "simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 4",
-        ): "no op of four inputs has a plain form",
-    },
     "tritensor/dispatch/dispatcher.py": {
         (
             "fill_inputs",
@@ -34,14 +22,14 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             "if (len(inputs) >= len(op.inputs)):",
         ): "it is called where the two differ",
     },
-    "tritensor/tensor/aliasing/fast_views.py": {
+    "tritensor/tensor/aliasing/basic_indexing.py": {
         (
-            "new_view",
+            "_new_view",
             "if views is not None and len(fresh := views.fresh) < 32:",
             "if views is not None and len(fresh := views.fresh) < 33:",
         ): "one view more before the dead ones are swept",
         (
-            "new_view",
+            "_new_view",
             "if recording and extra is not None and (above is None or x._extra is None):",
             "if False:",
         ): "_record_view_of does it",

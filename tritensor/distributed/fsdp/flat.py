@@ -143,7 +143,7 @@ class FlatShards:
             # More processes than rows: the last ones hold an empty part.
             if view.size:
                 copy_into(view, m.shard._array)
-            m.shard._array = view
+            m.shard._set_array(view)
             self.views.append(view)
             start += m.part
         # Only host pages can be given back while arrays still name their addresses; GPU memory is freed and made anew.
@@ -163,7 +163,7 @@ class FlatShards:
         self._pages = Pages(end)
         for m, at in zip(self.members, starts, strict=True):
             n = m.row * m.shape[0]
-            m.whole._array = self._pages.array[at : at + n * step].view(self.compute).reshape(m.shape)
+            m.whole._set_array(self._pages.array[at : at + n * step].view(self.compute).reshape(m.shape))
         self._rooms = [
             self._pages.array[at : at + m.part * size * step].view(self.compute) for m, at in zip(self.members, starts, strict=True)
         ]
@@ -207,7 +207,7 @@ class FlatShards:
             if m.part:
                 copy_into(room.reshape((size, m.part)), table[:, start : start + m.part])
             if not self.keeps_address:
-                m.whole._array = room[: m.row * m.shape[0]].reshape(m.shape)
+                m.whole._set_array(room[: m.row * m.shape[0]].reshape(m.shape))
             start += m.part
 
     def cancel_gather(self) -> None:
@@ -223,7 +223,7 @@ class FlatShards:
             self._pages.give_back()
         else:
             for m in self.members:
-                m.whole._array = empty((0,), self.compute, self.device)
+                m.whole._set_array(empty((0,), self.compute, self.device))
 
     # gradients
     def begin_reduce(self, factor: float) -> Reduction | None:

@@ -305,7 +305,7 @@ def _flatten_parameters(params: list[Tensor]) -> list[Bucket]:
             place = flat.view(k)
             if p._array.size:
                 copy_into(place, p._array)
-            p._array = place
+            p._set_array(place)
         flats.append(flat)
     return flats
 

@@ -142,7 +142,7 @@ class TraceLevel(Level):
         item = self.constant(x)
         for t in (x, *views):
             self.replaced.append((t, t._array, t._node, t._tracked))
-        x._array = WrappedArray(self, replayed[0])  # type: ignore[assignment]
+        x._set_array(WrappedArray(self, replayed[0]))  # type: ignore[assignment]
         self.slots[id(x._array)] = root = Slot(x._array, item)  # type: ignore[arg-type]
         for view, under in zip(views, replayed[1:], strict=True):
             array = WrappedArray(self, under)
@@ -154,7 +154,7 @@ class TraceLevel(Level):
             op, attrs, _ = view._view_path[-1]  # type: ignore[index]
             result = self.call(op.name, (self.current(at),), attrs, [(array.shape, array.dtype, under)])[0]
             self.slots[id(array)] = Slot(array, result, at, (op, attrs))
-            view._array = array  # type: ignore[assignment]
+            view._set_array(array)  # type: ignore[assignment]
         for t in (x, *views):
             t._set_node(None)
 

@@ -413,6 +413,11 @@ def forget() -> None:
     """Drop all recordings: a setting that corners depend on has changed, or another runtime serves the device."""
     for corner in tuple(_corners):
         corner.forget()
+    for tell in when_forgotten:
+        tell()
+
+
+when_forgotten: list[Callable[[], Any]] = []  # what else holds recordings, or what depends on the same settings
 
 
 def enable(on: bool) -> bool:

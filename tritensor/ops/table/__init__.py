@@ -2,7 +2,6 @@
 
 from tritensor.ops.table.lookup import Ops as Ops
 from tritensor.ops.table.lookup import ops as ops
-from tritensor.ops.table.lookup import proven as proven
 from tritensor.ops.table.lookup import registry as registry
 from tritensor.ops.table.record import FLOATS as FLOATS
 from tritensor.ops.table.record import INTS as INTS

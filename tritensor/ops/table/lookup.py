@@ -149,8 +149,7 @@ class Table(dict[str, Op]):
         """Drop all that was made of a record which is in the table no more: bound calls, public forms, recordings that launch its kernels."""
         # first: a thread that binds the old record meanwhile sees that it has to begin again
         self.edition += 1
-        for lookup in (ops, proven):
-            lookup.__dict__.pop(gone.name, None)
+        ops.__dict__.pop(gone.name, None)
         if gone.forms and self.forms is not None:
             self.forms.withdraw(gone)
         replay.forget()  # corners of other ops may have called its
@@ -324,11 +323,4 @@ def _suggest_name(name: str) -> str:
     return f"did you mean {near[0]!r}?" if near else "docs/ops.md lists them"
 
 
-class Proven(Ops):
-    """`proven.<name>(...)`: an op for a caller that has done what its shape rule does: dims counted from the front, sorted, of floats."""
-
-    bind: Callable[[Op], Callable[..., Any]]
-
-
 ops = Ops()
-proven = Proven()

@@ -8,40 +8,33 @@ from threading import get_ident
 from typing import Any
 
 from tritensor.autograd.function import Function
+from tritensor.ground import shortcuts
 from tritensor.ground.call_site import wrapper
 from tritensor.ops.table import Ops, ops, registry
-from tritensor.ops.table.lookup import Proven, proven
 from tritensor.profiler.probes.timed import find_sequence, time_call, time_op
 from tritensor.profiler.recording import Patches, Recording
 from tritensor.profiler.records import FUNCTION, NAMED, clock
-from tritensor.tensor.aliasing import fast_views, inplace
-from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.pointwise.operators import OPERATORS
-from tritensor.tensor.functions.reductions import fast_reductions
+from tritensor.tensor.aliasing import inplace
 
 
 def forward_probe(recording: Recording, patches: Patches) -> None:
     """Wrap every way in which a forward call begins."""
-    for lookup, cls in ((ops, Ops), (proven, Proven)):
-        _probe_lookup(recording, patches, lookup, cls)
-    for python, name in OPERATORS.items():
-        _probe_operator(recording, patches, f"__{python}__", name)
-    # Few elements are reduced past the table, in functions that no name leads to: with a limit of -1 none are.
-    patches.put(fast_reductions, "FEW", -1)
+    _probe_lookup(recording, patches)
+    shortcuts.turn("watching", 1)
+    patches.at_end(lambda: shortcuts.turn("watching", -1))
     patches.replace_everywhere({
-        fast_views.new_view: time_call(recording, NAMED, lambda x, shape, array, name, attrs: name, fast_views.new_view),
         inplace.compute_into: time_call(recording, NAMED, lambda name, target, operands, who: who, inplace.compute_into, operator.truth),
         inplace._fill_directly: time_call(recording, NAMED, lambda x, value, name: name, inplace._fill_directly, operator.truth),
     })  # fmt: skip
     _probe_functions(recording, patches)
 
 
-def _probe_lookup(recording: Recording, patches: Patches, lookup: Any, cls: Any) -> None:
+def _probe_lookup(recording: Recording, patches: Patches) -> None:
     """Wrap the calls of ops.<name>: those that are bound, and those that will be."""
-    table: dict[str, Any] = lookup.__dict__
+    table: dict[str, Any] = ops.__dict__
     before = dict(table)
     wrapped: dict[str, Any] = {}
-    find = cls.__getattr__
+    find = Ops.__getattr__
 
     def wrap(name: str) -> None:
         record = registry.known(name)
@@ -50,14 +43,14 @@ def _probe_lookup(recording: Recording, patches: Patches, lookup: Any, cls: Any)
 
     def find_timed(self: Any, name: str) -> Any:
         found = find(self, name)
-        if self is not lookup or not recording.on:  # another table, or a profile that is over
+        if not recording.on:  # a profile that is over
             return found
         wrap(name)
         return table[name]
 
     for name in before:
         wrap(name)
-    patches.put(cls, "__getattr__", find_timed)
+    patches.put(Ops, "__getattr__", find_timed)
 
     def restore() -> None:
         for name, call in tuple(table.items()):
@@ -67,30 +60,6 @@ def _probe_lookup(recording: Recording, patches: Patches, lookup: Any, cls: Any)
                 del table[name]
 
     patches.at_end(restore)
-
-
-def _probe_operator(recording: Recording, patches: Patches, python: str, name: str) -> None:
-    """Wrap a Tensor's operator, whose fast path does not go by ops.<name>. At its first call it replaces itself by that path."""
-    record = registry.known(name)
-    found = vars(Tensor).get(python)
-    if record is None or found is None:
-        return
-    if found.__name__ != "first":  # its fast path is bound already
-        patches.put(Tensor, python, time_op(recording, record, found))
-        return
-    timed = time_op(recording, record, found)
-
-    @functools.wraps(found)
-    def first(self: Any, other: Any) -> Any:
-        out = timed(self, other)
-        fast_path = vars(Tensor)[python]
-        if fast_path is not first and recording.on and getattr(fast_path, "recording", None) is not recording:
-            wrap = time_op(recording, record, fast_path)
-            wrap.recording = recording  # type: ignore[attr-defined]
-            patches.put(Tensor, python, wrap)
-        return out
-
-    patches.put(Tensor, python, first)
 
 
 def _probe_functions(recording: Recording, patches: Patches) -> None:

@@ -11,7 +11,6 @@ from tritensor.autograd import engine
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version, version_of
 from tritensor.autograd.saved import copy_for_borrowers
-from tritensor.dispatch import takes_floats
 from tritensor.ground import dtypes
 from tritensor.ground.call_site import warn
 from tritensor.ground.errors import DeviceError, DTypeError, GradError, ShapeError
@@ -75,11 +74,20 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
     return True
 
 
+def _takes_floats(op: Op) -> bool:
+    """Whether the shape rule lets floating tensors through."""
+    try:
+        op.shape(*[Spec((), np.dtype(np.float32))] * len(op.inputs))
+    except DTypeError:
+        return False
+    return True
+
+
 @functools.cache
 def _direct_op(name: str, count: int) -> Op | None:
     """The elementwise op of that name and number of inputs, if it gives floating results of its inputs' type."""
     op = registry.get(name)
-    if op is None or not op.into or op.attrs or len(op.inputs) != count or not takes_floats(op):
+    if op is None or not op.into or op.attrs or len(op.inputs) != count or not _takes_floats(op):
         return None
     probe = Spec((), np.dtype(np.float32))
     return op if op.shape(*[probe] * count).dtype == probe.dtype else None
@@ -273,11 +281,11 @@ def resize(x: Tensor, value: Tensor, name: str) -> None:
     fitted = _fit_type(x, value, name)
     if type(x._array) is WrappedArray or type(fitted._array) is WrappedArray:
         leave_base(x)
-        x._array = engine.copy(fitted._array)
+        x._set_array(engine.copy(fitted._array))
     # Nobody shares x's memory: replacing it is cheaper than moving everybody.
     elif needs_own_memory(x, fitted._array.size):
         copy_for_borrowers(x)
-        x._array = engine.copy(fitted._array)
+        x._set_array(engine.copy(fitted._array))
     else:
         refuse_overlap(x, name)
         source = engine.copy(fitted._array) if same_memory(x._array, fitted._array) else fitted._array

@@ -49,7 +49,7 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
         copy_into(as_strided(longer, (memory.size,), (1,)), memory)
         _move_tensors(root, memory, longer)
         memory = longer
-    x._array = as_strided(memory, shape, strides, first) if 0 not in shape else empty(shape, memory.dtype, device_of(memory))
+    x._set_array(as_strided(memory, shape, strides, first) if 0 not in shape else empty(shape, memory.dtype, device_of(memory)))
     low, high = _span(root._array)
     # Remembered so that growing again within the same memory keeps what lies behind, as PyTorch's storage does.
     if high - low != memory.nbytes:
@@ -67,7 +67,7 @@ def _move_to_own_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, .
     count = int(memory_extent(shape, strides)[1]) + 1 if 0 not in shape else 0
     memory = empty((max(count, old.size),), old.dtype, device_of(old))
     copy_into(as_strided(memory, old.shape, contiguous_strides(old.shape)), old)
-    x._array = as_strided(memory, shape, strides)
+    x._set_array(as_strided(memory, shape, strides))
 
 
 def find_address(a: Array) -> int:
@@ -114,7 +114,7 @@ def _move_tensors(root: Tensor, memory: Array, longer: Array) -> None:
         if issubclass(type(t), Tensor):
             a = getattr(t, "_array", None)  # of a tensor that another thread is making there is none
             if _lies_in(a, memory):
-                t._array = _same_window(a, memory, longer)
+                t._set_array(_same_window(a, memory, longer))
 
 
 def _same_window(a: Any, memory: Array, longer: Array) -> Array:

@@ -17,6 +17,7 @@ from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.dispatch.level_nodes import step_node, unrecorded
 from tritensor.ground.errors import GradError
 from tritensor.ground.strides import memory_extent, memory_order
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, same_memory
 from tritensor.ops.strided_array import MetaArray
@@ -228,6 +229,8 @@ def mark_parts(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     for part in parts:
         extra = ensure_extra(part)
         extra.origin = extra.origin or "parts"
+    if here.noting is not None:
+        here.noting.note_call(mark_parts, parts)
     return parts
 
 
@@ -257,7 +260,7 @@ def change_shape(x: Tensor, f: Callable[..., Tensor], args: tuple[Any, ...], kwa
             if view is not None and view is not y and view._view_path is not None:
                 base, *steps = view._view_path
                 view._view_path = (base, back, *steps)
-    x._array = y._array
+    x._set_array(y._array)
     if not leaf:
         x._set_node(y._node)
     return x

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.dispatch.plans.door_code import copy_function
 from tritensor.ground.call_site import mark_wrapper, wrapper
 from tritensor.ground.process import locks
 from tritensor.ground.providers import provider
@@ -72,15 +73,10 @@ def _intercept_space(space: str, functions: Mapping[str, Any]) -> None:
 
 def _intercept_operators() -> None:
     for python, name in names.OPERATORS.items():
-        now: Any = inspect.getattr_static(Tensor, python)
-        f = protocol.first_forms.get(python, now)  # what programs hold; the fast form is behind it from now on
-        if python in protocol.first_forms:
-            f.stays = True
-            setattr(Tensor, python, f)
-        behind = now if f is not now and getattr(now, "__wrapped__", None) is not None else None  # which autocast has put around it
+        f: Any = inspect.getattr_static(Tensor, python)
         func = getattr(Tensor, name) if name else f
         _shown.setdefault(f, f"torch.Tensor.{python}")
-        _intercept(f, functools.partial(_operator_entry, behind=behind, func=func, python=python))
+        _intercept(f, functools.partial(_operator_entry, func=func, python=python))
 
 
 def _intercept_methods() -> None:
@@ -104,9 +100,7 @@ def _intercept(f: FunctionType, make_entry: Callable[[Callable[..., Any]], Calla
     """Let a function object call the entry that is made for a twin of it."""
     if f in originals:
         return
-    original = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
-    original.__kwdefaults__, original.__annotations__, original.__qualname__ = f.__kwdefaults__, f.__annotations__, f.__qualname__
-    original.__dict__.update(f.__dict__)
+    original = copy_function(f)
     originals[f] = original
     f.__dict__.setdefault("__wrapped__", original)  # where inspect.signature looks
     f.__code__ = _code_calling(make_entry(original), f.__code__)
@@ -150,21 +144,20 @@ def _entry(original: Callable[..., Any], func: Any, by_modes: bool, bound: bool)
     return enter
 
 
-def _operator_entry(original: Callable[..., Any], behind: Any, func: Any, python: str) -> Callable[..., Any]:
+def _operator_entry(original: Callable[..., Any], func: Any, python: str) -> Callable[..., Any]:
     """The same of an operator: handlers are asked about operands that the tensor could have taken, or that override; and TypeError means NotImplemented, so
     that Python goes on to the other operand's class."""
     any_operand, bound = python in names.ANY_OPERAND, python in names.BOUND_METHODS
-    call: Any = behind or original
 
     @wrapper
     def enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for x in args[1:]:
             if not (any_operand or isinstance(x, _OPERANDS) or type(x) is list or type(x) is tuple or takes_over(x)):
-                return call(*args)
+                return original(*args)
         # PyTorch's == is two functions: of a tensor of such a class, and of a plain one.
         own = Tensor.eq if python == "__eq__" and not setting.modes and not takes_over(args[0]) else func
         try:
-            return _call(call, own, False, bound, args, kwargs)
+            return _call(original, own, False, bound, args, kwargs)
         except TypeError:
             # Of a call that nobody took over it is the tensor's own answer.
             if setting.level == protocol.ALL_DISABLED or not (setting.modes or (not setting.level and protocol.find_overriding(args))):

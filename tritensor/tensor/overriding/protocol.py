@@ -40,8 +40,6 @@ setting = Setting()
 # Set by tritensor.torch_dispatch once a program has a class or mode below autograd: what those make of a call, or NotImplemented.
 tell: Callable[..., Any] | None = None
 
-first_forms: dict[str, Any] = {}  # of operators that put a faster form in their place when they are used first: by name the first form
-
 # Types whose objects take nothing over and hold nothing that does: calls of these alone are not looked at closer.
 PLAIN: set[type] = {
     Tensor, int, float, bool, complex, str, type(None), slice, type(...), Size, DType, device, MemoryFormat, np.ndarray, np.float64, np.int64,

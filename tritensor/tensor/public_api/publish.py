@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import CellType, FunctionType
 from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
+from tritensor.dispatch.plans.door_code import copy_function, open_door
+from tritensor.dispatch.plans.doors import Door
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.device import as_device
 from tritensor.ground.dtypes import as_dtype
@@ -38,8 +40,7 @@ INPLACE_FUNCTIONS = frozenset((
 
 def function(
     f: Callable[..., Any] | None = None, *, method: bool = True, free: bool = True, inplace: bool | Callable[..., tuple[Any, ...]] = False,
-    out: bool | str = False, names: Sequence[str] = (), also: Mapping[str, str] | None = None, maker: bool = False,
-    fast: Callable[..., Any] | None = None, namespace: str = "",
+    out: bool | str = False, names: Sequence[str] = (), also: Mapping[str, str] | None = None, maker: bool = False, namespace: str = "",
 ) -> Any:  # fmt: skip
     """Publish a function `f(x, ...)`: as `tritensor.<name>`, and as a method of Tensor.
 
@@ -54,16 +55,15 @@ def function(
         names: aliases; the function's own name is always one.
         also: other names of parameters, {name: parameter}; those of `arguments.ALIASES` and `input` go without saying.
         maker: it makes a tensor of given type and device; accept `layout=`, `pin_memory=` and `requires_grad=`; `out=`, too, gives type and device there.
-        fast: the way for usual arguments, of f's parameters; f is called where it returns None.
         namespace: publish as `tritensor.<namespace>.<name>` and not as `tritensor.<name>`, and as no method.
     """
     if f is None:
         return functools.partial(
-            function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker, fast=fast, namespace=namespace,
+            function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker, namespace=namespace,
         )  # fmt: skip
     if also is not None:
         f.also = also  # type: ignore[attr-defined]
-    call = _wrap_maker(f, bool(out)) if maker else _wrap_with_out(f, fast, out) if out else checked(f, fast=fast)
+    call = _wrap_maker(f, bool(out)) if maker else _wrap_with_out(f, out) if out else checked(f)
     if namespace:
         call.__module__ = f"tritensor.{namespace}"
         namespaces.setdefault(namespace, {}).update(
@@ -90,16 +90,8 @@ def function(
 def twin(f: Callable[..., Any], name: str, module: str = "") -> Callable[..., Any]:
     """Another function object of the same meaning, under another name: `torch.add`, `torch.Tensor.add` and aliases are told apart by programs that take
     functions over (`__torch_function__`). What `reroute` does to one it does to both."""
-    code, cells, cell = f.__code__, f.__closure__ or (), None
-    if "call" in code.co_freevars:  # which a wrapper calls again, arguments repaired
-        at, cell = code.co_freevars.index("call"), CellType()
-        cells = (*cells[:at], cell, *cells[at + 1 :])
-    made = FunctionType(code, f.__globals__, name.rpartition(".")[2], f.__defaults__, cells)
-    if cell is not None:
-        cell.cell_contents = made
-    made.__dict__.update(f.__dict__)
-    made.__kwdefaults__, made.__doc__, made.__annotations__ = f.__kwdefaults__, f.__doc__, f.__annotations__
-    made.__module__, made.__qualname__ = module or f.__module__, name
+    made = copy_function(f)  # type: ignore[arg-type]
+    made.__name__, made.__qualname__, made.__module__ = name.rpartition(".")[2], name, module or f.__module__
     return made
 
 
@@ -117,44 +109,31 @@ def exported(f: Callable[..., Any]) -> Any:
     return f
 
 
-def checked(f: Callable[..., Any], name: str = "", fast: Callable[..., Any] | None = None) -> Any:
-    """f with validated arguments: other libraries' names of keywords are accepted, and arguments that do not fit raise one line.
-    `fast` is called before f; where it returns None, f is."""
+def checked(f: Callable[..., Any], name: str = "") -> Any:
+    """f with validated arguments: other libraries' names of keywords are accepted, and arguments that do not fit raise one line. Calls that were made before
+    go by their plans."""
     shown, flags = name or f.__name__, bool_parameters(f)
     first = min([place for place, _ in flags], default=sys.maxsize)
-    # Twice the same: asking at each call whether there is a `fast` costs 4 % of the wrapper, and each has the cells that `reroute` looks for.
-    if fast is None:
 
-        @wrapper
-        @functools.wraps(f)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if flags and (kwargs or len(args) > first):
-                require_bools(f, shown, flags, args, kwargs)
-            try:
-                return f(*args, **kwargs)
-            except (TypeError, AttributeError, ValueError, IndexError) as error:
-                args, kwargs = repair_arguments(f, shown, args, kwargs, error)
-            except NoValuesError as error:
-                return transform.current.for_each(f, args, kwargs, error)
-            return call(*args, **kwargs)
+    @wrapper
+    def long(*args: Any, **kwargs: Any) -> Any:
+        if flags and (kwargs or len(args) > first):
+            require_bools(f, shown, flags, args, kwargs)
+        try:
+            return f(*args, **kwargs)
+        except (TypeError, AttributeError, ValueError, IndexError) as error:
+            args, kwargs = repair_arguments(f, shown, args, kwargs, error)
+        except NoValuesError as error:
+            return transform.current.for_each(f, args, kwargs, error)
+        return long(*args, **kwargs)
 
-    else:
+    return _with_plans(long, f, PublicSignature(f, out=False))
 
-        @wrapper
-        @functools.wraps(f)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if flags and (kwargs or len(args) > first):
-                require_bools(f, shown, flags, args, kwargs)
-            try:
-                made = fast(*args, **kwargs) if kwargs else fast(*args)
-                return made if made is not None else f(*args, **kwargs)
-            except (TypeError, AttributeError, ValueError, IndexError) as error:
-                args, kwargs = repair_arguments(f, shown, args, kwargs, error)
-            except NoValuesError as error:
-                return transform.current.for_each(f, args, kwargs, error)
-            return call(*args, **kwargs)
 
-    call.__signature__ = PublicSignature(f, out=False)  # type: ignore[attr-defined]
+def _with_plans(long: Callable[..., Any], f: Callable[..., Any], signature: inspect.Signature) -> Any:
+    """The function that programs call: f's name and documentation, its plans, and behind them the long way."""
+    call = functools.update_wrapper(open_door(Door(long, f, f.__name__)), f)
+    call.__signature__ = signature
     return call
 
 
@@ -163,45 +142,32 @@ def reroute(call: Callable[..., Any], around: Callable[[Callable[..., Any]], Cal
 
     The wrapped function is a closure cell, which is replaced: a call pays nothing for the question whether it was.
     """
-    inner = getattr(call, "__code__", None)
-    names = inner.co_freevars if inner is not None else ()
-    # Classes and plain functions have no such cell.
-    if "f" not in names:
+    door = _door_of(call)
+    code = None if door is None else door.long.__code__
+    if door is None or code is None or "f" not in code.co_freevars:
         return False
-    cells = dict(zip(names, call.__closure__ or (), strict=True))
-    f = cells["f"].cell_contents
-    if "fast" not in cells:
-        cells["f"].cell_contents = around(f)
-        return True
-    fast: Callable[..., Any] = cells["fast"].cell_contents or _no_fast_path
-
-    @wrapper
-    @functools.wraps(f)
-    def either(*args: Any, **kwargs: Any) -> Any:
-        made = fast(*args, **kwargs)
-        return made if made is not None else f(*args, **kwargs)
-
-    cells["fast"].cell_contents = around(either)
+    cell = dict(zip(code.co_freevars, door.long.__closure__ or (), strict=True))["f"]
+    cell.cell_contents = around(cell.cell_contents)
     return True
 
 
-def _no_fast_path(*args: Any, **kwargs: Any) -> None:
-    """For functions without one."""
+def _door_of(call: Callable[..., Any]) -> Any:
+    """The door that a published function is; None for what is none."""
+    names = getattr(getattr(call, "__code__", None), "co_freevars", ())
+    return dict(zip(names, call.__closure__ or (), strict=True))["door_"].cell_contents if "door_" in names else None
 
 
-def _wrap_with_out(f: Callable[..., Any], fast: Callable[..., Any] | None, kind: bool | str) -> Callable[..., Any]:
+def _wrap_with_out(f: Callable[..., Any], kind: bool | str) -> Callable[..., Any]:
     name, exact, takes_dtype, flags = f.__name__, kind == "exact", kind in ("dtype", "float dtype"), bool_parameters(f)
     first = min([place for place, _ in flags], default=sys.maxsize)
 
     @wrapper
-    @functools.wraps(f)
-    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def long(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if flags and (kwargs or len(args) > first):
             require_bools(f, name, flags, args, kwargs)
         try:
             if out is None:
-                made = fast(*args, **kwargs) if fast is not None else None
-                return made if made is not None else f(*args, **kwargs) if kwargs else f(*args)
+                return f(*args, **kwargs)
             (_refuse_any_overlap if exact else refuse_shared_out)(out, (*args, *kwargs.values()), name)
             if takes_dtype and isinstance(out, Tensor) and not (kind == "float dtype" and args and _is_integral(args[0])):
                 kwargs["dtype"] = _dtype_of_out(out, name, kwargs.get("dtype"))
@@ -219,11 +185,10 @@ def _wrap_with_out(f: Callable[..., Any], fast: Callable[..., Any] | None, kind:
                 for into, result in pairs:
                     _require_exact_out(name, into, result)
             return _store_results(out, value, name)
-        return call(*args, out=out, **kwargs)
+        return long(*args, out=out, **kwargs)
 
     # Made lazily: the signatures of 600 functions take 7 ms, at every import.
-    call.__signature__ = PublicSignature(f, out=True)  # type: ignore[attr-defined]
-    return call
+    return _with_plans(long, f, PublicSignature(f, out=True))  # type: ignore[no-any-return]
 
 
 def _wrap_maker(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from tritensor.ground.errors import DeviceError, DTypeError, IndexShapeError, Me
 from tritensor.ground.strides import preserve_format
 from tritensor.ops.array import is_contiguous
 from tritensor.ops.table import broadcast, normal_dim, ops
-from tritensor.tensor.aliasing import fast_views
+from tritensor.tensor.aliasing.basic_indexing import getitem as index_at_once
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.overlaps import has_own_cells
 from tritensor.tensor.aliasing.views import is_write_recorded, refuse_write
@@ -34,7 +34,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     Raises IndexError, before anything runs, for an index that is out of range; on a GPU the values of index tensors are not
     known here: an element out of range reads 0 there, and the next wait for the device raises.
     """
-    if (made := fast_views.getitem(x, index)) is not None:
+    if (made := index_at_once(x, index)) is not None:
         return made
     if type(index) is int:
         shape = x._array.shape
@@ -91,7 +91,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if index is False:  # nothing, of whatever is given, as in PyTorch
         return
     try:
-        if (view := fast_views.getitem(x, index)) is not None:
+        if (view := index_at_once(x, index)) is not None:
             overwrite(view, _cast_value(x, value), "setitem")
             return
         entries = split_index(index)

@@ -8,25 +8,27 @@ import numpy as np
 
 from tritensor.autograd.node import next_sequence
 from tritensor.autograd.saved import borrow_saved
-from tritensor.dispatch import binary_path, takes_floats
+from tritensor.dispatch.plans.door_code import Parameters, open_door
+from tritensor.dispatch.plans.doors import Door
 from tritensor.ground import dtypes
+from tritensor.ground.call_site import wrapper
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.strides import as_format, contiguous_format, preserve_format
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides, empty_elementwise, from_host
-from tritensor.ops.table import ops, registry
-from tritensor.ops.table.lookup import changing
+from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import compute_into, overwrite
 from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import to
 from tritensor.tensor.functions.shaping.reshaping import to_c_order
-from tritensor.tensor.overriding.protocol import awaken, first_forms, takes_over
+from tritensor.tensor.overriding.protocol import awaken, takes_over
 from tritensor.tensor.parsing.data import as_tensor, parse_values
 from tritensor.tensor.public_api.publish import function
 
 _SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # a < b is b > a
+_OPERANDS_OF = Parameters(("self", "other"), None, ())
 _OPERANDS = (Tensor, bool, int, float, complex, np.generic)
 
 
@@ -35,7 +37,6 @@ def _is_operand(x: Any) -> bool:
 
 
 def _make_operator(python: str, name: str) -> Any:
-    """The operator as it is until its first call, which puts dispatch's fast path in its place where the op has one."""
     reflected = f"__{_SWAPPED.get(python, f'r{python}')}__"
 
     def operator(self: Tensor, other: Any) -> Any:
@@ -44,31 +45,7 @@ def _make_operator(python: str, name: str) -> Any:
             return getattr(ops, name)(self, other)
         return _refuse_operand(name, self, python, given)
 
-    # Installed once: a wrapper that autocast puts around it later must not be overwritten by a thread that was still in its first call.
-    installed: Any = None
-
-    def first(self: Tensor, other: Any) -> Any:
-        nonlocal installed
-        if installed is None:
-            # Looked up at the first call: ops load their kernels only when they are used.
-            record = registry[name]
-            fast = record.broadcasts and record.promote is not None and not record.attrs and takes_floats(record)
-            chosen = binary_path(record, operator) if fast else operator
-            # The record may be replaced meanwhile: then the next call chooses anew.
-            with changing:
-                if installed is None and registry[name] is record:
-                    installed = chosen
-                    if not first_forms[f"__{python}__"].stays:
-                        setattr(Tensor, f"__{python}__", chosen)
-        return (installed or operator)(self, other)
-
-    def forget() -> None:
-        nonlocal installed
-        installed = None
-
-    first.stays, first.forget, first.op = False, forget, name  # type: ignore[attr-defined]
-    first_forms[f"__{python}__"] = first
-    return _named(first, python)
+    return _named(open_door(Door(wrapper(operator), _OPERANDS_OF, name, numbers=("other",))), python)
 
 
 def _named(f: Any, python: str) -> Any:
@@ -86,7 +63,7 @@ def _make_reflected(name: str, python: str) -> Any:
             return getattr(ops, name)(other, to_c_order(self) if name == "pow" and not isinstance(other, Tensor) else self)
         return _refuse_operand(name, self, python, given)
 
-    return _named(operator, python)
+    return _named(open_door(Door(wrapper(operator), _OPERANDS_OF, name, numbers=("other",))), python)
 
 
 def _make_in_place(name: str, python: str) -> Any:
@@ -146,15 +123,6 @@ for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_python}__", _make_operator(_python, _python))
 
 
-def _forget_fast_path(op: str) -> None:
-    """An op has another record: its operator looks for a fast path again."""
-    for python, name in (*_BINARY.items(), *((p, p) for p in _SWAPPED)):
-        if name == op:
-            first_forms[f"__{python}__"].forget()
-            setattr(Tensor, f"__{python}__", first_forms[f"__{python}__"])
-
-
-registry.changed.append(_forget_fast_path)
 Tensor.__hash__ = object.__hash__  # type: ignore[assignment, method-assign]
 
 
@@ -163,7 +131,6 @@ _OPERATOR_OF_UFUNC = {
     np.remainder: "mod", np.bitwise_and: "and", np.bitwise_or: "or", np.bitwise_xor: "xor", np.left_shift: "lshift", np.right_shift: "rshift",
     np.equal: "eq", np.not_equal: "ne", np.less: "lt", np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge",
 }  # fmt: skip
-OPERATORS = {**_BINARY, **{p: p for p in _SWAPPED}}  # the op of each operator that may have a fast path of its own, by Python's name
 
 
 def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:

@@ -11,11 +11,10 @@ import numpy as np
 from tritensor.autograd.engine import is_followed
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError
-from tritensor.ops.table import normal_dim, normal_dims, ops, proven
+from tritensor.ops.table import normal_dim, normal_dims, ops
 from tritensor.tensor.casting import cast, to_accumulator, to_dtype
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.linear.products import nuclear_norm
-from tritensor.tensor.functions.reductions.fast_reductions import ALL_DIMS, EACH_DIM, make_fast_reduction
 from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import function, rename_function
 from tritensor.tensor.return_types import return_type
@@ -42,16 +41,8 @@ def parse_dims(name: str, x: Tensor, dim: Any, axis: Any = None) -> tuple[int, .
     dim = choose_argument(name, "dim", dim, "axis", axis)
     # PyTorch reads an empty tuple as all dims, in every reduction but any and all.
     if dim is None or (isinstance(dim, tuple | list) and not dim):
-        return ALL_DIMS[x.ndim]
+        return tuple(range(x.ndim))
     return normal_dims(name, dim, x.ndim)
-
-
-def _plain_dims(x: Tensor, dim: Any) -> tuple[int, ...] | None:
-    """The reduced dims where none or one is given, as an int in range; None where there is more to look at."""
-    if dim is None:
-        return ALL_DIMS[len(x._array.shape)]
-    n = len(x._array.shape)
-    return EACH_DIM[dim % n] if type(dim) is int and -n <= dim < n else None
 
 
 def choose_argument(name: str, a: str, x: Any, b: str, y: Any) -> Any:
@@ -73,7 +64,7 @@ def cast_if_given(x: Tensor, dtype: Any) -> Tensor:
 
 
 # Sums
-@function(out="dtype", fast=make_fast_reduction("sum"))
+@function(out="dtype")
 def sum(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
@@ -83,8 +74,6 @@ def sum(
     >>> x.sum(), x.sum(dim=0), x.sum(dim=1, keepdim=True).shape
     (tensor(10), tensor([4, 6]), tritensor.Size([2, 1]))
     """
-    if dtype is None and axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None:
-        return proven.sum(x, dim=dims, keepdim=keepdim)
     dims, kept = parse_dims("sum", x, dim, axis), _keeps_dims(keepdim, keepdims)
     return cast_if_given(ops.sum(cast_if_given(x, dtype), dim=dims, keepdim=kept), dtype)
 
@@ -110,8 +99,6 @@ def mean(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
-    if dtype is None and axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None:
-        return proven.mean(x, dim=dims, keepdim=keepdim)
     return ops.mean(cast_if_given(x, dtype), dim=parse_dims("mean", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims))
 
 
@@ -235,7 +222,7 @@ def _find_extremum(name: str, x: Tensor, dim: Any, keepdim: Any, axis: Any, keep
         return getattr(ops, name + "imum")(x, choose_argument(name, "dim", dim, "other", other))
     reduce = getattr(ops, "a" + name)
     if dim is None:
-        return reduce(x, dim=ALL_DIMS[x.ndim], keepdim=_keeps_dims(keepdim, keepdims))
+        return reduce(x, dim=tuple(range(x.ndim)), keepdim=_keeps_dims(keepdim, keepdims))
     if isinstance(dim, float):
         raise TypeError(f"{name}: dim {dim} is not an integer; for the larger or smaller of x and a number there is clamp")
     # Several dims: numpy's form, without indices.
@@ -271,19 +258,15 @@ def min(
     return _find_extremum("min", x, dim, keepdim, axis, keepdims, other)
 
 
-@function(out=True, fast=make_fast_reduction("amax"))
+@function(out=True)
 def amax(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """Largest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
-    if axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None and x._array.size:
-        return proven.amax(x, dim=dims, keepdim=keepdim)
     return ops.amax(x, dim=parse_dims("amax", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims))
 
 
-@function(out=True, fast=make_fast_reduction("amin"))
+@function(out=True)
 def amin(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
-    if axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None and x._array.size:
-        return proven.amin(x, dim=dims, keepdim=keepdim)
     return ops.amin(x, dim=parse_dims("amin", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims))
 
 
@@ -309,7 +292,7 @@ _publish_index("argmin", "Index (int64) of the first smallest along dim, or in t
 def _publish_quantifier(name: str, doc: str) -> None:
     def call(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
         dim = choose_argument(name, "dim", dim, "axis", axis)
-        dims = ALL_DIMS[x.ndim] if dim is None else normal_dims(name, dim, x.ndim)  # of all functions, these two take () for no dim
+        dims = tuple(range(x.ndim)) if dim is None else normal_dims(name, dim, x.ndim)  # of all functions, these two take () for no dim
         y = getattr(ops, name)(x, dim=dims, keepdim=_keeps_dims(keepdim, keepdims))
         return ops.cast(y, dtype=x._array.dtype) if x._array.dtype == np.uint8 else y
 

@@ -14,7 +14,7 @@ from tritensor.ground.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.ops.array import empty, same_memory, to_host
 from tritensor.ops.strided_array import no_values
 from tritensor.ops.table import normal_dim, normal_dims, ops, sized_dim
-from tritensor.tensor.aliasing import fast_views
+from tritensor.tensor.aliasing.basic_indexing import getitem as index_at_once
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import mark_parts
 from tritensor.tensor.core import Tensor, new_tensor
@@ -27,7 +27,7 @@ from tritensor.tensor.public_api.publish import function, rename_function
 _SECTIONS = {"sections": "indices_or_sections", "indices": "indices_or_sections"}  # names of numpy's argument in PyTorch's overloads
 
 
-@function(fast=fast_views.select)
+@function
 def select(x: Tensor, dim: int, index: int) -> Tensor:
     """x at one index of a dimension, which goes."""
     shape = x._array.shape
@@ -76,7 +76,7 @@ def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def _select(x: Tensor, index: tuple[Any, ...]) -> Tensor:
-    made = fast_views.getitem(x, index)
+    made = index_at_once(x, index)
     return ops.index_view(x, index=index) if made is None else made
 
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import TRACE, WrappedArray, transform
 from tritensor.ops.array import device_of, element_strides, empty, is_contiguous, reinterpreted, reshape_strides
 from tritensor.ops.table import broadcast, normal_dim, normal_dims, ops, sized_dim
 from tritensor.ops.table.shape_rules import one_integer
-from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.public_api.publish import function, rename_function, twin
@@ -60,7 +60,7 @@ def infer_size(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tupl
     return tuple([total // known if n == -1 else n for n in shape])
 
 
-@function(also={"dtype": "shape"}, fast=fast_views.reshape)
+@function(also={"dtype": "shape"})
 def view(x: Tensor, *shape: Any) -> Tensor:
     """x's memory in another shape, one size may be -1: `x.view(-1, 8)`. `x.view(dtype)` reads the bytes as another type,
     of which the last dimension then holds more or fewer, and which has no gradient.
@@ -86,7 +86,7 @@ def _view_as_type(x: Tensor, dtype: dtypes.DType) -> Tensor:
     y = x.detach()
     # A view of x's own type is x.detach(), as in PyTorch.
     if dtype is not x.dtype:
-        y._array = _reinterpret_bytes(x._array, dtype.numpy)
+        y._set_array(_reinterpret_bytes(x._array, dtype.numpy))
     return y
 
 
@@ -99,7 +99,7 @@ def _reinterpret_bytes(a: Any, dtype: np.dtype) -> Any:
     if a.level.kind == TRACE:
         transform.current.read(a)
     value = a.value.detach()
-    value._array = _reinterpret_bytes(a.value._array, dtype)
+    value._set_array(_reinterpret_bytes(a.value._array, dtype))
     return WrappedArray(a.level, value, a.batched)
 
 
@@ -119,8 +119,15 @@ def slice_along(x: Tensor, d: int, start: int, stop: int) -> Tensor:
 
 def forget_base(y: Tensor) -> Tensor:
     """A view of what nobody else has, as the tensor that owns its memory. Writes are counted on: a node may have saved what the view is of."""
-    y._extra = y._view_path = None
+    _forget_bases((y,))
+    if here.noting is not None:
+        here.noting.note_call(_forget_bases, (y,))
     return y
+
+
+def _forget_bases(parts: Sequence[Tensor]) -> None:
+    for y in parts:
+        y._extra = y._view_path = None
 
 
 def to_c_order(x: Tensor) -> Tensor:
@@ -128,7 +135,7 @@ def to_c_order(x: Tensor) -> Tensor:
     return x if is_contiguous(x._array) else ops.copy(x)
 
 
-@function(fast=fast_views.reshape)
+@function
 def reshape(x: Tensor, *shape: Any) -> Tensor:
     """x's elements in C order under another shape, one size may be -1; a view where x's strides allow one, else a copy.
 
@@ -181,7 +188,7 @@ def unflatten(x: Tensor, dim: int, sizes: Any) -> Tensor:
     return ops.reshape(x, shape=(*shape[:d], *parts, *shape[d + 1 :]))
 
 
-@function(fast=fast_views.squeeze)
+@function
 def squeeze(x: Tensor, dim: Any = None) -> Tensor:
     """Without dimensions of size 1: all of them, or those named (others stay)."""
     shape = x._array.shape
@@ -194,7 +201,7 @@ def squeeze(x: Tensor, dim: Any = None) -> Tensor:
     return ops.reshape(x, shape=kept)
 
 
-@function(fast=fast_views.unsqueeze)
+@function
 def unsqueeze(x: Tensor, dim: int) -> Tensor:
     """With a new dimension of size 1 at `dim`."""
     shape = x._array.shape
@@ -225,7 +232,7 @@ def _permute(name: str, x: Tensor, dims: Sequence[int]) -> Tensor:
     return ops.permute(x, dims=found)
 
 
-@function(names=("permute", "permute_dims"), fast=fast_views.permute)
+@function(names=("permute", "permute_dims"))
 def permute(x: Tensor, *dims: Any) -> Tensor:
     """Dimensions in the order given: `x.permute(2, 0, 1)`.
 
@@ -235,7 +242,7 @@ def permute(x: Tensor, *dims: Any) -> Tensor:
     return _permute("permute", x, parse_sizes("permute", dims))
 
 
-@function(names=("transpose", "swapaxes", "swapdims"), also={"axis0": "dim0", "axis1": "dim1"}, fast=fast_views.transpose)
+@function(names=("transpose", "swapaxes", "swapdims"), also={"axis0": "dim0", "axis1": "dim1"})
 def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None = None) -> Tensor:
     """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
     if dim0 is not None:
@@ -255,7 +262,7 @@ def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None =
     return _permute("transpose", x, parse_sizes("transpose", dims))
 
 
-@function(fast=fast_views.t)
+@function
 def t(x: Tensor) -> Tensor:
     """The transpose of a matrix; a view of all of x with fewer dimensions."""
     ndim = len(x._array.shape)
@@ -319,7 +326,7 @@ def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 # -- stretched and strided
-@function(fast=fast_views.expand)
+@function
 def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Dimensions of size 1 stretched, new ones put in front, without copying; -1 keeps a size. `implicit` changes nothing."""
     want = parse_sizes("expand", size)

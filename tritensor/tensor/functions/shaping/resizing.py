@@ -116,7 +116,7 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
     hung = refuse_derivative("set_", new_tensor(changed), x, source) if recorded else None
     copy_for_borrowers(x)
     leave_base(x)
-    x._array = changed
+    x._set_array(changed)
     if hung is not None:
         x._set_node(hung._node)
     if source is not None:

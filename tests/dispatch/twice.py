@@ -1,0 +1,91 @@
+"""Every call made twice, the second time by its plan: `python -m pytest -p tests.dispatch.twice ...` runs any tests so.
+
+A call that can be planned is planned at its first time, its plan is run at once on the same arguments, and what that gives is told from what the long way gave
+by nothing: values, layout, type, place in the graph, what the node keeps. The test goes on with the plan's result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tritensor as tt
+from tritensor.dispatch.plans import doors
+from tritensor.dispatch.plans.door_code import ABSENT, HANDED_ON
+from tritensor.ops.array import device_of, element_strides, layout_of, to_host
+
+planned: dict[str, int] = {}  # how often a function's call has been planned, by its name
+
+
+def difference(a: Any, b: Any) -> str:
+    """What can be told apart of two results of one call; "" for nothing."""
+    if isinstance(a, tuple | list):
+        if type(a) is not type(b) or len(a) != len(b):
+            return f"{type(a)} of {len(a)} and {type(b)} of {len(b)}"
+        return next((wrong for x, y in zip(a, b, strict=True) if (wrong := difference(x, y))), "")
+    if a is b:
+        return ""
+    x, y = a._array, b._array
+    if type(x) is not type(y) or x.dtype != y.dtype or x.shape != y.shape or device_of(x) != device_of(y):
+        return f"{x.dtype} {x.shape} and {y.dtype} {y.shape}"
+    if x.size and element_strides(x) != element_strides(y):
+        return f"strides {element_strides(x)} and {element_strides(y)}"
+    if to_host(x).tobytes() != to_host(y).tobytes():
+        first, second = to_host(x), to_host(y)
+        if not (first.dtype.kind in "fcV" and np.array_equal(first.astype(np.complex128), second.astype(np.complex128), equal_nan=True)):
+            return f"{first.ravel()[:8]} and {second.ravel()[:8]}"
+    if b._layout is not None and b._layout is not layout_of(y):
+        return "the layout that is kept is not the array's"
+    if a.requires_grad != b.requires_grad or a.is_leaf != b.is_leaf or (a._version_counter is None) != (b._version_counter is None):
+        return (
+            f"requires_grad {a.requires_grad}, {b.requires_grad}; leaf {a.is_leaf}, {b.is_leaf}; {a._version_counter}, {b._version_counter}"
+        )
+    if (a._base is None) != (b._base is None) or (
+        a._base is not None and a._base.shape != b._base.shape
+    ):  # not `is`: a call may make the base
+        return f"views of {a._base} and {b._base}"
+    return _nodes(a._node, b._node, 0)
+
+
+def _nodes(a: Any, b: Any, depth: int) -> str:
+    """The same of two places in the graph."""
+    if a is b or a is None or b is None or isinstance(a, tt.Tensor):
+        return "" if a is b else f"edges {a} and {b}"
+    if type(a) is not type(b) or a.op is not b.op or len(a.edges) != len(b.edges) or getattr(a, "index", 0) != getattr(b, "index", 0):
+        return f"nodes {a} of {a.op} and {b} of {b.op}"
+    if (a.attrs or {}) != (b.attrs or {}) or (a.outputs is None) != (b.outputs is None):
+        return f"attributes {a.attrs} and {b.attrs}, outputs {a.outputs} and {b.outputs}"
+    for x, y in zip(a.inputs or (), b.inputs or (), strict=False):
+        if isinstance(x, tt.Tensor) != isinstance(y, tt.Tensor) or (not isinstance(x, tt.Tensor) and (type(x) is not type(y) or x != y)):
+            return f"saved {x} and {y}"
+    kept = a.op is not None and getattr(a.op, "broadcasts", False)  # shapes are left out where nothing is to be undone
+    if a.meta != b.meta and not (kept and b.meta is None):
+        return f"shapes {a.meta} and {b.meta}"
+    if depth < 4:
+        return next((wrong for e, f in zip(a.edges, b.edges, strict=True) if (wrong := _nodes(e, f, depth + 1))), "")
+    return ""
+
+
+def install() -> None:
+    """Make every call twice from now on."""
+    record = doors.Door._record
+
+    def record_and_run(self: Any, bound: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        result, plan = record(self, bound, args, kwargs)
+        if plan is None:
+            return result, None
+        planned[self.name] = planned.get(self.name, 0) + 1
+        try:
+            second = plan(*[bound.get(n, ABSENT) for n, kind in self.form.kinds.items() if kind in HANDED_ON])
+        except KeyError:  # a GPU's recordings were dropped meanwhile: the call goes the long way
+            return result, plan
+        wrong = difference(result, second)
+        assert not wrong, f"{self.name}{args}{kwargs}: by the long way and by the plan: {wrong}"
+        return second, plan
+
+    doors.Door._record = record_and_run  # type: ignore[method-assign]
+    doors.BEGIN, doors.SEEN_BEFORE = -1, False
+
+
+install()

@@ -1,0 +1,300 @@
+"""Code of doors: for the kinds of arguments that a function is given, the lines that make a call's key and look its plan up. A tensor counts by its layout and
+by whether it requires grad, everything else by type and value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from tritensor.autograd.modes import state
+from tritensor.dispatch import dispatcher
+from tritensor.ground import dtypes, shortcuts
+from tritensor.ground.call_site import INSIDE, mark_wrapper
+from tritensor.ground.device import device
+from tritensor.ground.strides import MemoryFormat
+from tritensor.ops.array import layout_of
+
+
+class _Absent:
+    """What stands for an argument that was not given."""
+
+    def __repr__(self) -> str:
+        return "not given"
+
+
+ABSENT: Any = _Absent()
+NUMBERS = frozenset((int, float))
+_LONG = 16  # items of a list that stand in a key
+# Types of values that stand in a key as they are: equal ones of one type mean the same. Floats do not: 0.0 and -0.0 are equal.
+_ATOMS: frozenset[type] = frozenset((int, bool, type(None), str, dtypes.DType, device, MemoryFormat, type, type(Ellipsis), _Absent))
+_tensors: set[type] = set()  # classes of tensors that have been here
+
+# Kinds of arguments, by which the code differs.
+TENSOR, OPTIONAL, NUMBER, ATOM, FLOAT, DIMS, TENSORS, GENERAL, MISSING = range(9)
+HANDED_ON = frozenset((TENSOR, OPTIONAL, NUMBER, TENSORS, GENERAL))  # what a plan is given; of the rest the key says all
+_JOINED = {
+    frozenset((a, b)): joined
+    for joined, pairs in {
+        OPTIONAL: (
+            (MISSING, TENSOR),
+            (ATOM, TENSOR),
+            (FLOAT, TENSOR),
+            (OPTIONAL, TENSOR),
+            (OPTIONAL, ATOM),
+            (OPTIONAL, FLOAT),
+            (OPTIONAL, MISSING),
+        ),
+        NUMBER: ((NUMBER, TENSOR),),
+        ATOM: ((MISSING, ATOM),),
+        FLOAT: ((ATOM, FLOAT), (MISSING, FLOAT)),
+        DIMS: ((ATOM, DIMS), (FLOAT, DIMS), (MISSING, DIMS)),
+    }.items()
+    for a, b in pairs
+}
+# How an argument stands in a key: always as a pair. What a pair cannot tell is told by none that is kept: a door may miss a plan, and never takes a wrong one.
+_PAIRS = {
+    TENSOR: "{p}._layout or find__({p}), {p}._tracked",
+    ATOM: "type__({p}), {p}",
+    FLOAT: "type__({p}), {p} or str__({p})",
+    DIMS: "type__({p}), (*{p}, *map__(type__, {p})) if type__({p}) is tuple__ or type__({p}) is list__ else {p} or str__({p})",
+    TENSORS: "type__({p}), tuple__([part for t in {p} for part in (t._layout or find__(t), t._tracked)])",
+    OPTIONAL: "{p}_0, {p}_1",
+    NUMBER: "{p}_0, {p}_1",
+    GENERAL: "{p}_0, {p}_1",
+}
+_REST = "{p}, tuple__(map__(type__, {p}))"  # of atoms that `*p` gathers
+_BEFORE = {
+    OPTIONAL: (
+        "if type__({p}) in tensors__:", "    {p}_0, {p}_1 = {p}._layout or find__({p}), {p}._tracked",
+        "else:", "    {p}_0, {p}_1 = type__({p}), {p} or str__({p})",
+    ),
+    NUMBER: (
+        "if type__({p}) in numbers__:", "    {p}_0 = {p}_1 = type__({p})",
+        "else:", "    {p}_0, {p}_1 = {p}._layout or find__({p}), {p}._tracked",
+    ),
+    GENERAL: ("{p}_0, {p}_1 = pair__({p})",),
+}  # fmt: skip
+
+
+def _find_layout(x: Any) -> Any:
+    """A tensor's layout, kept with it; None where calls with it are not planned."""
+    found = x._layout = layout_of(x._array)
+    return found
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    """Any value as it stands in a key."""
+    kind = type(value)
+    if kind in _tensors:
+        return value._layout or _find_layout(value), value._tracked
+    if kind is tuple or kind is list:
+        return kind, tuple([_pair(v) for v in value])
+    return kind, value or str(value)
+
+
+def kind_of(value: Any, number: bool = False) -> int | None:
+    """What an argument is; None for what calls are not planned with."""
+    kind = type(value)
+    if isinstance(value, dispatcher._Tensor):
+        _tensors.add(kind)
+        return TENSOR
+    if value is ABSENT:
+        return MISSING
+    if number and kind in NUMBERS:
+        return NUMBER
+    if kind is float:
+        return FLOAT if value == value else None  # NaN is equal to no key
+    if kind in _ATOMS:
+        return ATOM
+    if (kind is tuple or kind is list) and len(value) <= _LONG:
+        return _kind_of_items(value, DIMS)
+    return None
+
+
+def _kind_of_items(values: Sequence[Any], atoms: int) -> int | None:
+    within = {kind_of(v) for v in values}
+    return None if None in within else atoms if within <= {ATOM} else TENSORS if within == {TENSOR} else GENERAL
+
+
+def _join_kinds(a: int, b: int) -> int:
+    """The kind of a parameter that is given both."""
+    return a if a == b else _JOINED.get(frozenset((a, b)), GENERAL)
+
+
+class Parameters:
+    """The parameters of a function as its door needs them: those by place, the one that takes any number, those by name alone."""
+
+    def __init__(self, by_place: Sequence[str], rest: str | None, by_name: Sequence[str]) -> None:
+        self.by_place, self.rest, self.by_name = tuple(by_place), rest, tuple(by_name)
+
+    @classmethod
+    def of(cls, f: Callable[..., Any]) -> Parameters | None:
+        """Those of a function of Python, and `out`, which a public one may have beside them; None where it takes any keywords."""
+        code: CodeType = f.__code__
+        n, names = code.co_argcount, code.co_varnames
+        at = n + code.co_kwonlyargcount
+        if code.co_flags & 0x08:
+            return None
+        return cls(names[:n], names[at] if code.co_flags & 0x04 else None, [*names[n:at], *([] if "out" in names[:at] else ["out"])])
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        """The arguments of a call by parameter, as they are ordered here; None where they do not fit."""
+        n = len(self.by_place)
+        if len(args) > n and self.rest is None:
+            return None
+        bound = dict(zip(self.by_place, args, strict=False))
+        known = {*self.by_place, *self.by_name}
+        if any([name not in known or name in bound for name in kwargs]):
+            return None
+        order = [*self.by_place, *([self.rest] if self.rest else []), *self.by_name]
+        bound |= {self.rest: args[n:]} | kwargs if self.rest else kwargs
+        return {name: bound[name] for name in order if name in bound}
+
+
+class Form:
+    """What a door's code is written for: how many arguments by place there have been, which by name, and the kinds of all of them."""
+
+    def __init__(self, places: int, named: tuple[str, ...], kinds: dict[str, int]) -> None:
+        self.places, self.named, self.kinds = places, named, kinds
+
+    @classmethod
+    def of(
+        cls, parameters: Parameters, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any], numbers: Sequence[str]
+    ) -> Form | None:
+        """The form of one call; None where it is not planned."""
+        found = {n: _kind_of_items(v, ATOM) if n == parameters.rest else kind_of(v, n in numbers) for n, v in bound.items()}
+        if None in found.values():
+            return None
+        return cls(min(len(args), len(parameters.by_place)), tuple(sorted(kwargs)), found)  # type: ignore[arg-type]
+
+    def joined(self, other: Form, parameters: Parameters) -> Form:
+        """The form that takes the calls of both."""
+        kinds = {}
+        for n in (*parameters.by_place, *([parameters.rest] if parameters.rest else ()), *parameters.by_name):
+            if n in self.kinds or n in other.kinds:
+                kinds[n] = _join_kinds(self.kinds.get(n, MISSING), other.kinds.get(n, MISSING))
+        return Form(max(self.places, other.places), tuple(sorted({*self.named, *other.named})), kinds)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Form) and (self.places, self.named, self.kinds) == (other.places, other.named, other.kinds)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_FILE = f"{INSIDE}dispatch/plans/<door>"
+_names: dict[str, Any] = {  # with two underscores at the end: no parameter is called so
+    "state__": state, "find__": _find_layout, "pair__": _pair, "tensors__": _tensors, "numbers__": NUMBERS, "ABSENT": ABSENT,
+    "type__": type, "map__": map, "tuple__": tuple, "list__": list, "str__": str, "Exception": Exception,
+}  # fmt: skip
+shortcuts.read_by(_names)
+own_codes: set[CodeType] = set()  # of doors
+
+
+def write_code(name: str, parameters: Parameters, form: Form) -> tuple[CodeType, Callable[..., Any]]:
+    """The code of a door for calls of a form, and a function that gives the key of one. What is given otherwise lands in `*more_` and `**others_`."""
+    rest = parameters.rest
+    places = parameters.by_place[: form.places]
+    signature = (
+        [f"{n}_p=ABSENT" for n in places]
+        + ["/"] * bool(places)
+        + [f"*{rest or 'more_'}"]
+        + [f"{n}=ABSENT" for n in form.named]
+        + ["**others_"]
+    )
+    before, value = [], {}
+    for n in form.kinds:
+        value[n] = n if n == rest or n not in places else f"{n}_p"
+        if n in places and n in form.named:
+            before += [
+                f"if {n}_p is ABSENT:",
+                f"    {n}_v = {n}",
+                f"elif {n} is ABSENT:",
+                f"    {n}_v = {n}_p",
+                "else:",
+                "    raise TypeError",
+            ]
+            value[n] = f"{n}_v"
+    before += [line.format(p=value[n]) for n, kind in form.kinds.items() for line in _BEFORE.get(kind, ())]
+    pairs = [(_REST if n == rest and kind in (ATOM, MISSING) else _PAIRS[kind]).format(p=value[n]) for n, kind in form.kinds.items()]
+    key = f"({', '.join(['state__.enabled', *pairs])},)"
+    given = "".join([f"{n}_p, " for n in places])
+    named = ", ".join([f"{n!r}: {n}" for n in form.named])
+    head = f"({', '.join(signature)}):"
+    lines = [
+        "def outer(call_, door_):",
+        f"  def door__{head}",
+        f"    if not (OFF or others_{'' if rest else ' or more_'}):",
+        "      try:",
+        *[f"        {line}" for line in before],
+        f"        plan_ = door_.plans.get({key})",
+        "        if plan_ is not None:",
+        f"          return plan_({', '.join([value[n] for n, kind in form.kinds.items() if kind in HANDED_ON])})",
+        "      except Exception:  # the long way says what is wrong",
+        "        plan_ = None",
+        f"    return door_.miss(call_, ({given}), {{{named}}}, {rest or 'more_'}, others_)",
+        f"  def key__{head}",
+        *[f"    {line}" for line in before],
+        f"    return {key}",
+        "  return key__",
+    ]
+    outer = _run(lines)
+    return _code_within(outer, name), outer(None, None)
+
+
+def shut_code(name: str) -> CodeType:
+    """The code of a door behind which there is the long way alone."""
+    return _code_within(
+        _run(["def outer(call_, door_):", "  def door__(*args, **kwargs):", "    return door_.long(*args, **kwargs) if call_ else None"]),
+        name,
+    )
+
+
+def _run(lines: Sequence[str]) -> Any:
+    space: dict[str, Any] = {}
+    exec(compile("\n".join(lines), _FILE, "exec"), _names, space)
+    return space["outer"]
+
+
+def _code_within(outer: Any, name: str) -> CodeType:
+    code: CodeType = next(c for c in outer.__code__.co_consts if isinstance(c, CodeType) and c.co_name == "door__")
+    code = code.replace(co_name=name, co_qualname=name)
+    own_codes.add(code)
+    return mark_wrapper(code)
+
+
+_first_code = _code_within(
+    _run(["def outer(call_, door_):", "  def door__(*args, **kwargs):", "    return door_.arrive(call_, args, kwargs)"]), "call"
+)
+
+
+def open_door(door: Any) -> Any:
+    """The function that a door is: what programs call."""
+
+    call_ = FunctionType(_first_code, _names, "call", None, (CellType(), CellType(door)))
+    call_.__closure__[0].cell_contents = call_  # type: ignore[index]
+    return call_
+
+
+def copy_function(f: FunctionType) -> FunctionType:
+    """Another function object with the code and the cells of one; a door's is put its code by itself."""
+    cells, free = list(f.__closure__ or ()), f.__code__.co_freevars
+    if "call_" in free:
+        cells[free.index("call_")] = CellType()
+    made = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
+    if "call_" in free:
+        cells[free.index("call_")].cell_contents = made
+    made.__dict__.update(f.__dict__)
+    made.__kwdefaults__, made.__doc__, made.__annotations__ = f.__kwdefaults__, f.__doc__, f.__annotations__
+    made.__module__, made.__qualname__ = f.__module__, f.__qualname__
+    return made
+
+
+def put_code(call: FunctionType, code: CodeType) -> None:
+    """Let a door's function have other code; not where something else has taken its place meanwhile, as overriding does."""
+    if call.__code__ in own_codes and call.__code__ is not code:
+        by_place, by_name = code.co_argcount, code.co_kwonlyargcount
+        if by_place or by_name:
+            call.__defaults__ = (ABSENT,) * by_place
+            call.__kwdefaults__ = dict.fromkeys(code.co_varnames[by_place : by_place + by_name], ABSENT)
+        call.__code__ = code

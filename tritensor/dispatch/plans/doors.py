@@ -1,0 +1,290 @@
+"""Doors: how a public function or an op finds the plan of a call, and learns it. A door's own code is written once its function is called often enough."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import CodeType, FunctionType
+from typing import Any
+
+from tritensor.dispatch import dispatcher
+from tritensor.dispatch.plans.door_code import (
+    ABSENT,
+    HANDED_ON,
+    NUMBER,
+    NUMBERS,
+    Form,
+    Parameters,
+    put_code,
+    shut_code,
+    write_code,
+)
+from tritensor.dispatch.plans.recorder import Recorder, Step
+from tritensor.dispatch.plans.text import write_plan
+from tritensor.ground import shortcuts
+from tritensor.ground.call_site import wrapper
+from tritensor.ground.process import locks
+from tritensor.ground.thread_state import here
+from tritensor.ops.array import element_strides
+from tritensor.ops.replay import when_forgotten
+from tritensor.ops.strided_array import empty_meta
+
+OFF = False  # see ground/shortcuts.py
+shortcuts.read_by(globals())
+BEGIN = 16  # calls of a function before its door is written: short programs pay for none
+SEEN_BEFORE = True  # whether a call is planned when it comes for the second time, and not at once
+KEPT = 1024  # plans of a door; when there are more, all are dropped and made anew
+VAIN = 32  # calls in a row that could not be planned, after which a door stays shut
+_doors: weakref.WeakSet[Door] = weakref.WeakSet()
+_learning = locks.lock()
+
+
+class Door:
+    """The door of one function: `long` is the way that a call takes which has no plan, `of` the function whose parameters they are, or these themselves.
+
+    `numbers` are parameters whose numbers reach one op as they are and nothing else. `checks`: whether a call is run once more without values before it is
+    planned; of an op alone that is not needed.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_refused",
+        "_seen",
+        "calls",
+        "checks",
+        "code",
+        "form",
+        "key",
+        "long",
+        "name",
+        "numbers",
+        "of",
+        "parameters",
+        "plans",
+        "shut",
+        "vain",
+    )
+    parameters: Parameters
+    key: Callable[..., Any]
+    _seen: set[Any]
+    _refused: set[Any]
+
+    def __init__(self, long: Callable[..., Any], of: Any, name: str, numbers: Sequence[str] = (), checks: bool = True) -> None:
+        self.long, self.of, self.name, self.numbers, self.checks = long, of, name, numbers, checks
+        self.plans: dict[Any, Callable[..., Any]] | None = None  # until the door is written
+        self.code: CodeType | None = None
+        self.form: Form | None = None
+        self.calls = self.vain = 0
+        self.shut = False
+
+    def _begin(self) -> None:
+        """Make ready to learn."""
+        found = self.of if isinstance(self.of, Parameters) else Parameters.of(self.of)
+        if found is None:
+            self.shut = True
+            return
+        self.parameters = found
+        self._seen, self._refused = set(), set()
+        self.plans = {}
+        _doors.add(self)
+
+    # -- a call
+    @wrapper
+    def arrive(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call by a function whose code is not the door's own yet."""
+        if not self.shut and not OFF:
+            self.calls += 1
+            if self.calls > BEGIN:
+                return self.learn(call, args, kwargs)
+        return self.long(*args, **kwargs)
+
+    @wrapper
+    def miss(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], more: tuple[Any, ...], others: dict[str, Any]) -> Any:
+        """A call that the door has no plan for; of its arguments some were not given."""
+        args, kwargs = (*[v for v in args if v is not ABSENT], *more), {n: v for n, v in kwargs.items() if v is not ABSENT} | others
+        return self.long(*args, **kwargs) if OFF or self.shut else self.learn(call, args, kwargs)
+
+    @wrapper
+    def learn(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a call the long way, and plan it where it was seen before."""
+        if self.plans is None:
+            with _learning:
+                if self.plans is None:
+                    self._begin()
+            if self.plans is None:
+                return self.long(*args, **kwargs)
+        key, bound = self._key_of(call, args, kwargs)
+        if key is None or key in self._refused:
+            self._note_vain(call)
+            return self.long(*args, **kwargs)
+        if key not in self._seen and SEEN_BEFORE:
+            if len(self._seen) >= KEPT:
+                self._seen.clear()
+            self._seen.add(key)
+            return self.long(*args, **kwargs)
+        result, plan = self._record(bound, args, kwargs)
+        if plan is None:
+            self._refused.add(key)
+            self._note_vain(call)
+        else:
+            if len(self.plans) >= KEPT:
+                self.plans.clear()
+            self.plans[key] = plan
+            self.vain = 0
+        return result
+
+    def _key_of(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The key of a call, by the door's code, which takes its arguments from now on, and the arguments by parameter; None where it is not planned."""
+        bound = self.parameters.bind(args, kwargs)
+        if bound is None or not ((out := bound.get("out")) is None or out is ABSENT):
+            return None, {}
+        form = Form.of(self.parameters, bound, args, kwargs, self.numbers)
+        if form is None or any(
+            [hasattr(type(t), "becomes") for v in bound.values() for t in _tensors_in(v)]
+        ):  # a view that has yet to find its node
+            return None, {}
+        self._widen(call, form)
+        try:
+            key = self.key(*args, **kwargs)
+            hash(key)
+        except TypeError:  # an argument that cannot be hashed
+            return None, {}
+        return None if _has_no_layout(key) else key, bound
+
+    def _note_vain(self, call: FunctionType) -> None:
+        """One more call that cannot be planned: too many in a row, and the door is shut."""
+        self.vain += 1
+        if self.vain >= VAIN and not self.plans:
+            self.shut = True
+            with _learning:
+                put_code(call, shut_code(self.name))
+
+    # -- learning
+    def _record(self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Callable[..., Any] | None]:
+        """The result of a call, and its plan."""
+        assert self.form is not None
+        kinds = self.form.kinds
+        given = [(n, bound.get(n, ABSENT)) for n in kinds if kinds[n] in HANDED_ON]
+        found = [t for n in kinds for t in _tensors_in(bound.get(n))]
+        places = {id(v): i for i, (n, v) in enumerate(given) if kinds[n] == NUMBER and type(v) in NUMBERS}
+        with _recording(found, places) as recorder:
+            result = self.long(*args, **kwargs)
+        form = recorder.finish(result)
+        steps: list[Step] | None = recorder.steps
+        if recorder.spoiled:
+            return result, None
+        if self.checks or len(recorder.registers) < len(recorder.held):  # or a tensor was given twice, and later calls have two
+            steps, form = self._without_values(recorder, form, bound, kwargs, places)
+        what = _places_of(given)
+        return result, None if steps is None or what is None else write_plan(steps, what, form, len(found))
+
+    def _without_values(
+        self, recorder: Recorder, form: Any, bound: dict[str, Any], kwargs: dict[str, Any], places: dict[int, int]
+    ) -> tuple[list[Step] | None, Any]:
+        """The steps and the form of the result once more, of tensors on device meta, each an object of its own; None where they are not the same."""
+        fresh: list[Any] = []
+        bare = {n: _replaced(v, fresh) for n, v in bound.items()}
+        args = (*[bare[n] for n in self.parameters.by_place if n in bare and n not in kwargs], *bare.get(self.parameters.rest, ()))
+        kwargs = {n: bare[n] for n in kwargs}
+        try:
+            with _recording(fresh, places) as other:
+                result = self.long(*args, **kwargs)
+            other_form = other.finish(result)
+        except Exception:  # whatever it says: it asks for what is not there, and is not planned
+            return None, None
+        firsts = [recorder.registers[id(t)] for t in recorder.held]
+        if other.spoiled or len(other.steps) != len(recorder.steps) or not _same_form(form, other_form, firsts):
+            return None, None
+        if not all([a.same(b, firsts) for a, b in zip(recorder.steps, other.steps, strict=True)]):
+            return None, None
+        return [a._replace(inputs=b.inputs) for a, b in zip(recorder.steps, other.steps, strict=True)], other_form
+
+    # -- the door's code
+    def _widen(self, call: FunctionType, form: Form) -> None:
+        """Let the door's code take calls of this form, too, and the function have it."""
+        with _learning:
+            joined = form if self.form is None else self.form.joined(form, self.parameters)
+            if joined != self.form or self.code is None:
+                self.form = joined
+                self.forget()
+                self.code, self.key = write_code(self.name, self.parameters, joined)
+            put_code(call, self.code)
+
+    def forget(self) -> None:
+        """Drop all plans: something that calls depend on has changed."""
+        self.plans.clear()
+        self._seen.clear()
+        self._refused.clear()
+
+
+@contextmanager
+def _recording(found: Sequence[Any], places: dict[int, int]) -> Iterator[Recorder]:
+    """Inside, this thread's ops are written down, and every call goes the long way."""
+    recorder = Recorder(found, places)
+    before = here.noting
+    shortcuts.turn("learning", 1)
+    here.noting = recorder
+    try:
+        yield recorder
+    finally:
+        here.noting = before
+        shortcuts.turn("learning", -1)
+
+
+def _tensors_in(value: Any) -> list[Any]:
+    """A tensor, or those in a list, as often as they stand there."""
+    if isinstance(value, dispatcher._Tensor):
+        return [value]
+    return [t for v in value for t in _tensors_in(v)] if type(value) in (tuple, list) else []
+
+
+def _replaced(value: Any, fresh: list[Any]) -> Any:
+    """A value with new tensors on device meta in place of those in it, which are appended to `fresh`."""
+    if isinstance(value, dispatcher._Tensor):
+        array = value._array
+        made = dispatcher._new(empty_meta(tuple(array.shape), array.dtype, element_strides(array)))
+        made._tracked = bool(value._tracked)
+        fresh.append(made)
+        return made
+    return type(value)([_replaced(v, fresh) for v in value]) if type(value) in (tuple, list) else value
+
+
+def _places_of(given: Sequence[tuple[str, Any]]) -> list[Any] | None:
+    """What a plan is given, as registers of tensors; None where tensors stand deeper than in a list of theirs alone."""
+    what: list[Any] = []
+    at = 0
+    for _, v in given:
+        inside = _tensors_in(v)
+        if inside and inside[0] is v:
+            what.append(at)
+        elif inside:
+            if len(inside) != len(v):
+                return None
+            what.append(tuple(range(at, at + len(inside))))
+        else:
+            what.append(None)
+        at += len(inside)
+    return what
+
+
+def _has_no_layout(key: tuple[Any, ...]) -> bool:
+    """Whether a tensor of a key has no layout by which it could be told: inside a transform, on device meta."""
+    return any([v is None or (type(v) is tuple and None in v[::2]) for v in key[1::2]])
+
+
+def _same_form(a: Any, b: Any, firsts: Sequence[int]) -> bool:
+    """Whether a result is made of the same registers, where some of the second recording stand for one of the first."""
+    first = lambda r: firsts[r] if r < len(firsts) else r  # noqa: E731
+    if isinstance(a, int) or isinstance(b, int):
+        return isinstance(a, int) and isinstance(b, int) and a == first(b)
+    return a[0] is b[0] and list(a[1]) == [first(r) for r in b[1]]
+
+
+def forget() -> None:
+    """Drop all plans: something that calls depend on has changed."""
+    for door in tuple(_doors):
+        door.forget()
+
+
+when_forgotten.append(forget)

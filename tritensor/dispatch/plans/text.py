@@ -1,0 +1,214 @@
+"""Text of a plan: a recorded call as a straight line of Python. Calls that come to the same steps with other ops and layouts share one text, compiled once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import Node, Version, next_sequence, version_of
+from tritensor.autograd.saved import note_borrowed, note_borrower
+from tritensor.dispatch import dispatcher
+from tritensor.dispatch.nodes import record_node
+from tritensor.dispatch.plans.computing import Computing, choose
+from tritensor.dispatch.plans.recorder import NUMBER, REGISTER, Step, has_complex, has_gradient
+from tritensor.ground.call_site import INSIDE, mark_wrapper
+from tritensor.ops.array import layout_of
+from tritensor.ops.table import Op
+
+_INDENT = "  "
+
+
+def write_plan(steps: Sequence[Step], given: Sequence[Any], form: Any, tensors: int) -> Callable[..., Any] | None:
+    """The plan of a recorded call, a function of what its door hands on; None where a step cannot be planned.
+
+    `given` says what that is: a register for a tensor, registers for a sequence of them, None for anything else; `tensors` is how many it holds. `form` is
+    the recorder's of the result.
+    """
+    text = _Text(given, tensors)
+    for step in steps:
+        if not text.add(step):
+            return None
+    if isinstance(form, int):
+        text.lines.append(f"return t{form}")
+    else:
+        kind, places = form
+        inside = ", ".join([f"t{p}" for p in places])
+        made = f"({inside},)" if kind is tuple else f"[{inside}]" if kind is list else f"{text.constant(kind)}({inside})"
+        text.lines.append(f"return {made}")
+    return text.compiled()
+
+
+class _Text:
+    """The lines under construction. `t<i>` is the tensor of register i, `k<i>` a constant, `g<i>` what the door handed on."""
+
+    def __init__(self, given: Sequence[Any], tensors: int) -> None:
+        self.lines: list[str] = []
+        self.constants: list[Any] = []
+        names = []
+        self.next = tensors
+        for i, what in enumerate(given):
+            if isinstance(what, int):
+                names.append(f"t{what}")
+            else:
+                names.append(f"g{i}")
+                if what is not None:
+                    self.lines.append(f"{', '.join([f't{r}' for r in what])}, = g{i}")
+        self.parameters = ", ".join(names)
+
+    def constant(self, value: Any) -> str:
+        for i, known in enumerate(self.constants):
+            if known is value:
+                return f"k{i}"
+        self.constants.append(value)
+        return f"k{len(self.constants) - 1}"
+
+    def add(self, step: Step) -> bool:
+        if step.op is None:
+            self.lines.append(f"{self.constant(step.function)}(({', '.join([f't{r}' for _, r in step.inputs])},))")
+            return True
+        how = choose(step)
+        if how is None:
+            return False
+        call = self._call(step, how)
+        if len(step.results) == 1:
+            self._one_result(step, step.op, how, call)
+        else:
+            self._several_results(step, step.op, call)
+        return True
+
+    def _call(self, step: Step, how: Computing) -> str:
+        arguments = []
+        for word, value in step.inputs:
+            if word == REGISTER:
+                arguments.append(f"t{value}._array")
+            elif word == NUMBER:
+                arguments.append(f"{self.constant(how.ready)}(g{value})")
+        inside = ", ".join(arguments)
+        return f"{self.constant(how.function)}({f'[{inside}]' if how.together else inside})"
+
+    def _one_result(self, step: Step, op: Op, how: Computing, call: str) -> None:
+        t = f"t{self.next}"
+        self.next += 1
+        result, lines = step.results[0], self.lines
+        lines.append(f"y = {call}")
+        if how.wrap:
+            lines += ["if type(y) is not ndarray:", _INDENT + "y = asarray(y)"]
+        layout = self.constant(layout_of(result))
+        lines += [f"{t} = make(Tensor)", f"{t}._array = y", f"{t}._layout = {layout}", f"{t}._grad = {t}._extra = None"]
+        node = step.recorded and has_gradient(step)
+        keeps_result = node and op.keep(step.tracked)[1][0]
+        base = f"t{step.inputs[0][1]}" if op.view else ""
+        if op.view:
+            lines.append(f"{t}._version_counter = {base}._version_counter or version_of({base})")
+        else:
+            lines.append(f"{t}._version_counter = {'version = Version()' if keeps_result else 'None'}")
+            lines.append(f"{t}._view_path = None")
+        if not node or (op.view and not state.enabled):
+            lines += [f"{t}._node = None", f"{t}._tracked = False"]
+        elif not op.view and has_complex(step):
+            lines += [
+                f"{t}._node = None",
+                f"record_node({self.constant(op)}, {self._inputs(step)}, {self.constant(step.attrs)}, ({t},), (y,))",
+            ]
+        else:
+            self._node(step, op, t)
+        if op.view:
+            path = self.constant((op, step.attrs, ((step.arrays[0].shape, step.arrays[0].dtype),)))
+            lines.append(f"join_views({t}, {base}, {path})" if state.enabled else f"{t}._record_view_of({base}, {path}, False)")
+
+    def _node(self, step: Step, op: Op, t: str) -> None:
+        """The lines of a plain node, as `record_node` makes it."""
+        kept_in, kept_out, wants_shapes = op.keep(step.tracked)
+        kept = [kept_in[min(i, len(kept_in) - 1)] for i in range(len(step.inputs))]
+        meta = None
+        if wants_shapes and not (
+            _only_to_undo(op) and all([getattr(a, "shape", s) == s for a in step.arrays for s in (step.results[0].shape,)])
+        ):
+            meta = tuple([(a.shape, a.dtype) if hasattr(a, "shape") else None for a in step.arrays])
+        edges = ", ".join([f"{x}._node or {x}" if on else "None" for x, on in zip(self._names(step), step.tracked, strict=True)])
+        inputs = ", ".join([x if k else "None" for x, k in zip(self._names(step), kept, strict=True)])
+        self.lines += [
+            f"n = {t}._node = make(Node)", f"n.op = {self.constant(op)}", f"n.edges = ({edges},)", f"n.inputs = {f'({inputs},)' if any(kept) else 'None'}",
+            f"n.outputs = {'((y, version),)' if kept_out[0] else 'None'}", f"n.attrs = {self.constant(step.attrs)}", f"n.meta = {self.constant(meta)}",
+            "n.hooks = None", "n.sequence = next_sequence()", f"{t}._tracked = True",
+        ]  # fmt: skip
+        if op.borrows:
+            self.lines.append("note_borrowed(n)")
+        if op.name == "div" and step.inputs[0][0] != REGISTER:  # of which PyTorch makes number * x.reciprocal(), so that x may be written
+            x = self._names(step)[1]
+            self.lines.append(f"note_borrower({x}._version_counter or version_of({x}), ref(n), 1)")
+
+    def _several_results(self, step: Step, op: Op, call: str) -> None:
+        names = [f"t{self.next + i}" for i in range(op.public)]
+        self.next += op.public
+        self.lines += [f"y = as_arrays({call})"]
+        made = f"outputs({self.constant(op)}, {self._inputs(step)}, {self.constant(step.attrs)}, y, {step.recorded})"
+        self.lines.append(f"{', '.join(names)} = {made}")
+
+    def _inputs(self, step: Step) -> str:
+        return f"({', '.join(self._names(step))},)"
+
+    def _names(self, step: Step) -> list[str]:
+        """How the text names a step's inputs."""
+        found = []
+        for word, value in step.inputs:
+            found.append(f"t{value}" if word == REGISTER else f"g{value}" if word == NUMBER else self.constant(value))
+        return found
+
+    def compiled(self) -> Callable[..., Any]:
+        return _factory(self.parameters, len(self.constants), tuple(self.lines))(*self.constants)  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=1024)
+def _factory(parameters: str, constants: int, lines: tuple[str, ...]) -> Callable[..., Any]:
+    """What makes the plans of a text, of their constants."""
+    made = ", ".join([f"k{i}" for i in range(constants)])
+    body = "\n".join([2 * _INDENT + line for line in lines])
+    source = f"def of({made}):\n{_INDENT}def plan({parameters}):\n{body}\n{_INDENT}return plan\n"
+    space: dict[str, Any] = {}
+    exec(compile(source, f"{INSIDE}dispatch/plans/<plan>", "exec"), _names(), space)
+    for code in space["of"].__code__.co_consts:
+        if hasattr(code, "co_code"):
+            mark_wrapper(code)
+    return space["of"]  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _names() -> dict[str, Any]:
+    """What texts name beside their constants."""
+    return {
+        "make": object.__new__, "Tensor": dispatcher._Tensor, "Node": Node, "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
+        "note_borrowed": note_borrowed, "note_borrower": note_borrower, "ref": ref, "ndarray": np.ndarray, "asarray": np.asarray, "record_node": record_node,
+        "outputs": dispatcher._outputs, "as_arrays": _as_arrays, "join_views": _join_views,
+    }  # fmt: skip
+
+
+def _as_arrays(results: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Several results, numpy's scalars among them as arrays."""
+    return tuple([np.asarray(r) if isinstance(r, np.generic) else r for r in results])
+
+
+@functools.cache
+def _only_to_undo(op: Op) -> bool:
+    """Whether an op's nodes note shapes to undo broadcasting and for nothing else."""
+    corners = [c for c in (op.rule, op.backward, op.cpu_backward) if c is not None]
+    named = {kind for c in corners for fetches in c.fetches for kind, _ in fetches}
+    return op.broadcasts and not named & {"shape", "shapes", "dtype", "dtypes"}
+
+
+def _join_views(t: Any, x: Any, step: Any) -> None:
+    """What `_record_view_of` does while a graph is recorded, where the base has views already."""
+    above = x._view_path
+    extra = x._extra if above is None else above[0]._extra
+    if extra is not None and (above is None or x._extra is None):
+        views = extra.views
+        if views is not None and len(fresh := views.fresh) < 32:
+            t._view_path = (x, step) if above is None else (*above, step)
+            fresh[id(t)] = ref(t)
+            return
+    t._record_view_of(x, step, True)
