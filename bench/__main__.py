@@ -9,6 +9,7 @@ import sys
 # What each runs, and what it is for. All but imports read the rest of the command line themselves.
 COMMANDS = {
     "host": ("bench.cpu.host", "host cost of tiny ops"),
+    "small": ("bench.small.command", "programs of many small ops on the CPU, and their actions one by one (--peer: beside torch)"),
     "train": ("bench.cpu.train", "training steps"),
     "ops": ("bench.cpu.ops", "every op of the table on the CPU (--peer: every function beside torch)"),
     "optim": ("bench.cpu.optim", "a step of every optimizer"),
