@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import statistics
 import subprocess
@@ -13,7 +14,9 @@ from typing import Any
 import numpy as np
 
 import tritensor as tt
-from bench.cpu.timing import line, paired, torch_or_none
+from bench.cpu.timing import Paired, line, paired, torch_or_none
+from bench.small import sequence
+from bench.small.sides import OURS, TORCH, libraries
 
 
 def chain(x, y):
@@ -81,6 +84,15 @@ def lines(cases: dict[str, Callable[..., Any]], seconds: float) -> list[float]:
     return ratios
 
 
+def in_sequence(seconds: float) -> None:
+    """Print what statements of a program cost alone, as the lines above are timed, and one after another, when code leaves the caches."""
+    of = libraries(peer=importlib.util.find_spec("torch") is not None)
+    for label, found in sequence.lines(of, rounds=9, seconds=seconds / 100).items():
+        if OURS in found.failed:
+            raise SystemExit(f"bench host: {label}: {found.failed[OURS]}")
+        print(line(label, Paired(found.seconds[OURS], found.seconds.get(TORCH), found.ratios.get(OURS))), flush=True)
+
+
 def _on_device() -> str:
     """The table of bench/cpu/device_host.py: on the GPU where there is one, else on the stub driver."""
     command = [sys.executable, "-m", "bench.cpu.device_host"]
@@ -104,6 +116,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ratios = lines(ELEVEN, given.seconds)
     if ratios:
         print(f"{'geometric mean of these eleven':<52}{statistics.geometric_mean(ratios):>34.2f} x torch")
+    in_sequence(given.seconds)
     if given.all:
         ratios = lines(MORE, given.seconds)
         if ratios:

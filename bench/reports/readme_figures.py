@@ -19,9 +19,12 @@ from typing import NamedTuple
 from bench.distributed.quiet import QUIET, busy
 from bench.reports.readme_table import put
 from bench.reports.report import ROOT, commit, processor, versions
+from bench.small.actions import ACTIONS
+from bench.small.command import WORKLOADS
+from bench.small.sequence import SEQUENCE, TOGETHER
 
 BEGIN, END = "<!-- python -m bench readme: begin -->", "<!-- python -m bench readme: end -->"
-# Lines of `bench host` and `bench train` that the README shows, with its words for them.
+# Lines of `bench host`, `bench small` and `bench train` that the README shows, with its words for them.
 ON_DEVICE = {
     "cuLaunchKernelEx by cuda-python (the floor)": "`cuLaunchKernelEx` by cuda-python (the floor)",
     "replay: block, launch, array": "replay of a recorded call: block, launch, array",
@@ -41,6 +44,9 @@ ON_CPU = {
     "x[1:3]": "a slice",
     "chain of 100 ops, forward and backward": "chain of 100 ops, forward and backward",
     "geometric mean of these eleven": "geometric mean of eleven such calls",
+    TOGETHER: f"{len(SEQUENCE)} different calls one after another, as a program makes them",
+    "geometric mean of the actions": f"geometric mean of {len(ACTIONS)} calls of small programs",
+    "geometric mean of the workloads": f"geometric mean of {len(WORKLOADS)} programs of small ops",
 }
 STEPS = {
     "LeNet 28x28, 64 images, SGD with momentum": "LeNet, 64 images of 28 x 28, SGD with momentum",
@@ -51,7 +57,7 @@ STEPS = {
     "ResNet-18 32x32, 16 images, SGD with momentum": "ResNet-18, 16 images of 32 x 32, SGD with momentum",
 }
 _LINE = re.compile(r"^(.+?)\s+([\d.]+) (us|ms)(?:\s+([\d.]+) \3\s+([\d.]+) x torch)?$")
-_MEAN = re.compile(r"^(geometric mean of these eleven)\s+([\d.]+) x torch$")
+_MEAN = re.compile(r"^(geometric mean of .+?)\s+([\d.]+) x torch$")
 _IMPORT = re.compile(r"^(import .+?)\s+([\d.]+) ms\s+([\d.]+) x$")
 
 
@@ -163,7 +169,7 @@ def _listed(report: Mapping[str, object], name: str) -> Iterable[dict]:
 
 
 def markdown(said: Mapping[str, str], ranks: Mapping[str, object], disk: Mapping[str, tuple[float, float]], circumstances: str) -> str:
-    """The section: `said` is what host, train1, train2, imports and functions printed. Raises KeyError for a line that none printed."""
+    """The section: `said` is what host, small, train1, train2, imports and functions printed. Raises KeyError for a line that none printed."""
     host, device = said["host"].split("host cost on device cuda", 1)
     imports, on_device = rows(said["imports"]), rows(device)
     mean = re.search(r"(\d+) calls, geometric mean ([\d.]+)", said["functions"])
@@ -187,7 +193,7 @@ def markdown(said: Mapping[str, str], ranks: Mapping[str, object], disk: Mapping
             on_device,
             ON_DEVICE,
         ),
-        *_table("the same on the CPU", rows(host), ON_CPU),
+        *_table("the same on the CPU", rows(host) | rows(said["small"]), ON_CPU),
         *_steps(rows(said["train1"]), rows(said["train2"])),
         f"{mean[1]} functions on a million elements take {mean[2]} of torch's time (geometric mean; the largest {worst:.1f}). {_ranks(ranks)}",
     ]
@@ -209,6 +215,7 @@ def main(argv: Sequence[str]) -> int:
     share = 0.2 if given.quick else 1.0
     said = {
         "host": run("host", "--seconds", f"{2 * share}"),
+        "small": run("small", "--peer", "--actions", "--workloads", "--seconds", f"{0.01 * share}"),
         "train1": run("train", "--threads", "1", "--seconds", f"{6 * share}"),
         "train2": run("train", "--threads", "2", "--seconds", f"{6 * share}"),
         "imports": run("imports"),

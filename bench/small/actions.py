@@ -159,39 +159,3 @@ TRAINING = [
     Action("Categorical.log_prob", "m.log_prob(v)", "np.log(p)[0, 1]", "p = abs(drawn(1, 2))", CHANCE + "; v = torch.tensor([1])"),
 ]  # fmt: skip
 ACTIONS = [*ARITHMETIC, *VIEWS, *VALUES, *LAYERS, *GRADIENTS, *TRAINING]
-
-# A cell of an LSTM and what stands around it: statements to run one after another, in which code leaves the caches, beside each in a loop of its own.
-AROUND = """
-x = drawn(20, 8, 8); h = drawn(8, 32); c = drawn(8, 32); y = torch.zeros(8, dtype=torch.long)
-inward, onward, head = nn.Linear(8, 128), nn.Linear(32, 128), nn.Linear(32, 5)
-"""
-SEQUENCE = """
-now = x[3]
-a = inward(now)
-b = onward(h)
-gates = a + b
-i, f, g, o = gates.chunk(4, 1)
-forget = torch.sigmoid(f)
-take = torch.sigmoid(i)
-new = torch.tanh(g)
-show = torch.sigmoid(o)
-kept = forget * c
-taken = take * new
-cell = kept + taken
-out = torch.tanh(cell)
-state = show * out
-scores = head(state)
-loss = F.cross_entropy(scores, y)
-rows, columns = gates.shape
-with torch.no_grad(): twice = h.detach() * 2
-share = (h > 0).float().mean()
-both = torch.cat([h, c], 1)
-pile = torch.stack([h, c])
-turned = h.view(-1, 8).transpose(0, 1)
-square = h ** 2
-positive = torch.relu(h)
-most = h.max()
-chances = F.softmax(h, dim=1)
-total = h.sum(0, keepdim=True)
-half = h / 2.0
-""".strip().splitlines()

@@ -6,6 +6,7 @@ what it times is the library that its PYTHONPATH names.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -61,12 +62,12 @@ def of_jax() -> dict[str, Any]:
     }  # fmt: skip
 
 
-KINDS = {"torch": of_torch, "numpy": of_numpy, "jax": of_jax}
+KINDS = {"torch": functools.cache(of_torch), "numpy": functools.cache(of_numpy), "jax": functools.cache(of_jax)}
 
 
-def statement(names: dict[str, Any], setup: str, body: str) -> Loop:
+def statement(kind: str, setup: str, body: str) -> Loop:
     """A loop over the body, in which all that the setup leaves is local, as in a function of a program."""
-    known = dict(names)
+    known = dict(KINDS[kind]())
     exec(setup, known)
     known.pop("__builtins__", None)
     lines = "\n".join(f"        {line}" for line in body.splitlines())
@@ -74,7 +75,7 @@ def statement(names: dict[str, Any], setup: str, body: str) -> Loop:
     return known["loop"]
 
 
-def workload(names: dict[str, Any], file: str) -> Loop:
+def workload(kind: str, file: str) -> Loop:
     """The steps of a file's `build()`."""
     step = runpy.run_path(file)["build"]()
 
@@ -85,13 +86,15 @@ def workload(names: dict[str, Any], file: str) -> Loop:
     return loop
 
 
-def program(names: dict[str, Any], file: str) -> Loop:
+def program(kind: str, file: str) -> Loop:
     """Whole runs of a program, each from the same seeds."""
+    import torch
+
     sys.argv = [file]
 
     def loop(calls: int) -> None:
         for _ in range(calls):
-            names["torch"].manual_seed(0)
+            torch.manual_seed(0)
             random.seed(0)
             np.random.seed(0)
             runpy.run_path(file, run_name="__main__")
@@ -104,15 +107,13 @@ HOW: dict[str, Callable[..., Loop]] = {"statement": statement, "workload": workl
 
 def answers(kind: str, questions: Iterator[str]) -> Iterator[dict[str, Any]]:
     """One for each question: nothing once a loop is built, the processor seconds of one call and of the process, or the error's first line."""
-    names: dict[str, Any] = {}
     loops: dict[str, Loop] = {}
     for text in questions:
         asked = json.loads(text)
         try:
-            names = names or KINDS[kind]()
             if "build" in asked:
                 label, how = asked.pop("build"), asked.pop("how")
-                loops[label] = HOW[how](names, **asked)
+                loops[label] = HOW[how](kind, **asked)
                 yield {}
             else:
                 loop, calls, start = loops[asked["run"]], asked["calls"], time.process_time()

@@ -141,8 +141,10 @@ def in_turn(sides: Sequence[Side], asked: Mapping[str, Mapping[str, dict[str, An
 
     def prepare(label: str, side: Side) -> None:
         side.ask(build=label, **asked[label][side.library.kind])
-        for few in (1, 1, 20 if side.seconds(label, 1) < seconds / 20 else 1):
-            one = side.seconds(label, few)
+        side.seconds(label, 1)
+        one = side.seconds(label, 1)
+        if one < seconds / 20:
+            one = side.seconds(label, 20)
         calls[label, side.library.name] = max(1, round(seconds / max(one, 1e-8)))
         times[label][side.library.name] = []
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.small import child, command, sides
-from bench.small.actions import ACTIONS, AROUND, SEQUENCE, statement
+from bench.small import child, command, programs, sides, table
+from bench.small.actions import ACTIONS, statement
+from bench.small.sequence import AROUND, SEQUENCE
 from bench.small.sides import FLOOR, OURS, TORCH, Library, in_turn, libraries, summary
+from tests.programs import record
 from tritensor.tools.run_script import opened
 
 OWN = Library(OURS, "torch", sides.ROOT)
@@ -47,10 +49,9 @@ def test_every_action_runs(kind: str) -> None:
 
 @pytest.mark.usefixtures("answered")
 def test_a_statement_of_the_sequence_runs_alone() -> None:
-    names = child.of_torch()
     for body in [*SEQUENCE, "\n".join(SEQUENCE)]:
         asked = statement(body, AROUND, *SEQUENCE)
-        child.statement(names, asked["setup"], asked["body"])(1)
+        child.statement("torch", asked["setup"], asked["body"])(1)
 
 
 def test_what_fails_is_told_and_the_rest_is_timed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,7 +66,7 @@ def test_what_fails_is_told_and_the_rest_is_timed(capsys: pytest.CaptureFixture[
     assert found["works"].seconds[OURS] > 0
     assert found["ends"].failed == {FLOOR: "ended with 3: it said nothing"}
     assert found["fails"].failed.keys() == {OURS, FLOOR}  # numpy's process ended before its rounds
-    command.Part("statements", of).add(found)
+    table.Table("statements", of).add(found)
     assert f"    {OURS} FAILED ZeroDivisionError: division by zero" in capsys.readouterr().out
 
 
@@ -77,15 +78,34 @@ def test_a_ratio_is_of_the_least() -> None:
 
 
 def test_a_part_ends_with_means_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    part = command.Part("actions", [Library(TORCH, "torch"), OWN, OWN._replace(name="tree")])
-    part.add({name: summary({TORCH: [1e-6], OURS: [ratio * 1e-6], "tree": [2e-6]}, {}) for name, ratio in {"a": 0.5, "b": 8.0}.items()})
-    part.end(worse=(1.2, 2.0), named=4.0)
+    made = table.Table("actions", [Library(TORCH, "torch"), OWN, OWN._replace(name="tree")])
+    made.add({name: summary({TORCH: [1e-6], OURS: [ratio * 1e-6], "tree": [2e-6]}, {}) for name, ratio in {"a": 0.5, "b": 8.0}.items()})
+    made.end(worse=(1.2, 2.0), named=4.0)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "b 8.00 us 1.00 us 8.00 x torch 2.00 us 2.00 x torch" in lines
     assert lines[-5:] == [
         "geometric mean of the actions 2.00 x torch", "of 2: 1 above 1.2, 1 above 2", "8.00 b",
         "geometric mean of the actions, tree 2.00 x torch", "of 2: 2 above 1.2, 0 above 2",
     ]  # fmt: skip
+
+
+def test_a_program_is_run_first_and_again(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text("import torch, sys\nprint(torch.ones(2, requires_grad=True).sum().backward())\n__name__ == '__main__' or sys.exit(1)\n")
+    assert 0 < programs.steady([OWN], file, 1, 1e-3).seconds[OURS] < 0.1
+    whole, run = programs.first([OWN], file, 1)
+    assert 0 < run.seconds[OURS] < whole.seconds[OURS]
+    file.write_text("raise SystemExit('enough')")
+    assert programs.first([OWN], file, 1)[0].failed == {OURS: "SystemExit: enough"}
+
+
+def test_a_start_stands_beside_that_of_numpy_and_triton() -> None:
+    found, base = programs.start([OWN], 1)
+    assert found.seconds[OURS] > 0.5 * base > 0
+
+
+def test_the_programs_are_those_of_the_tests() -> None:
+    assert [*programs.PROGRAMS.values()] == record.PROGRAMS
 
 
 def test_a_tree_is_another_child(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

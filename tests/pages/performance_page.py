@@ -23,8 +23,8 @@ and the machine. This page is written by `python -m tests.pages.performance_page
 
 | command | measures | beside it, in the same run |
 |---|---|---|
-| `python -m bench host` | what a tiny op costs the host: lookup, shape rule, graph node, launch; without a GPU the launch goes to a stub of the driver in C | torch, where it is installed |
-| `python -m bench small` | programs of many small ops on the CPU, single actions, the same in sequence; `--programs`, `--first`: whole programs; `--tree NAME=PATH`: another checkout | `--peer`: torch; numpy, and jax where it is installed |
+| `python -m bench host` | what a tiny op costs the host: lookup, shape rule, graph node, launch; without a GPU the launch goes to a stub of the driver in C; ops one after another | torch, where it is installed |
+| `python -m bench small` | programs of many small ops on the CPU, single calls, and calls one after another; `--programs`, `--first`: whole programs; `--tree NAME=PATH`: another checkout | `--peer`: torch; numpy, and jax where it is installed |
 | `python -m bench train` | whole training steps on the CPU | torch, in processes of its own, in turn |
 | `python -m bench ops` | every op on the CPU, forward and backward | `--peer`: torch |
 | `python -m bench optim` | a step of every optimizer on the CPU | torch |
