@@ -43,7 +43,7 @@ def of_numpy() -> dict[str, Any]:
     def drawn(*shape: int) -> Any:
         return rng.standard_normal(shape).astype(np.float32)
 
-    return {"np": np, "rng": rng, "drawn": drawn, "learnt": drawn, "scalar": np.float32, "whole": np.arange}
+    return {"np": np, "rng": rng, "drawn": drawn, "learnt": drawn, "scalar": lambda x: np.array(x, "f4"), "whole": np.arange}
 
 
 def of_jax() -> dict[str, Any]:
@@ -57,7 +57,7 @@ def of_jax() -> dict[str, Any]:
         return jnp.asarray(rng.standard_normal(shape).astype(np.float32))
 
     return {
-        "jax": jax, "jnp": jnp, "np": np, "key": jax.random.key(0), "ready": jax.block_until_ready, "drawn": drawn, "learnt": drawn, "scalar": jnp.float32,
+        "jax": jax, "jnp": jnp, "np": np, "key": jax.random.key(0), "ready": jax.block_until_ready, "drawn": drawn, "learnt": drawn, "scalar": jnp.array,
         "whole": jnp.arange,
     }  # fmt: skip
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,7 +102,7 @@ class Side:
 
 
 @contextlib.contextmanager
-def opened(of: Iterable[Library]) -> Any:
+def opened(of: Iterable[Library]) -> Iterator[list[Side]]:
     """A process for each library."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(Side(library)) for library in of]
@@ -132,13 +133,6 @@ def in_turn(sides: Sequence[Side], asked: Mapping[str, Mapping[str, dict[str, An
     failed: dict[str, dict[str, str]] = {label: {} for label in asked}
     calls: dict[tuple[str, str], int] = {}
 
-    def tried(label: str, side: Side, work: Callable[[], None]) -> None:
-        if side.library.kind in asked[label] and side.library.name not in failed[label]:
-            try:
-                work()
-            except FailedError as error:
-                failed[label][side.library.name] = str(error)
-
     def prepare(label: str, side: Side) -> None:
         side.ask(build=label, **asked[label][side.library.kind])
         side.seconds(label, 1)
@@ -152,7 +146,10 @@ def in_turn(sides: Sequence[Side], asked: Mapping[str, Mapping[str, dict[str, An
         times[label][side.library.name].append(side.seconds(label, calls[label, side.library.name]))
 
     for work in (prepare, *[time] * rounds):
-        for label in asked:
-            for side in sides:
-                tried(label, side, lambda label=label, side=side, work=work: work(label, side))
+        for label, side in itertools.product(asked, sides):
+            if side.library.kind in asked[label] and side.library.name not in failed[label]:
+                try:
+                    work(label, side)
+                except FailedError as error:
+                    failed[label][side.library.name] = str(error)
     return {label: summary(times[label], failed[label]) for label in asked}

@@ -33,16 +33,18 @@ class Table:
             for name, error in failed.items():
                 print(f"    {name} FAILED {error}", flush=True)
 
-    def end(self, worse: Sequence[float] = (), named: float | None = None) -> None:
-        """The geometric mean of each of ours, how many are above the bounds, and those above `named` by name."""
-        for name in self.ours if self.peer else []:
+    def end(self, worse: Sequence[float], named: float | None = None) -> None:
+        """The geometric mean of each of ours beside torch, how many are above the bounds, and those above `named` by name; other trees beside ours."""
+        what = f"geometric mean of the {self.what}"
+        for name in self.ours:
             ratios = {label: found.ratios[name] for label, found in self.found.items() if name in found.ratios}
-            if not ratios:
-                continue
-            of = f"geometric mean of the {self.what}" + (f", {name}" if name != OURS else "")
-            print(f"{of:<52}{statistics.geometric_mean(ratios.values()):>34.2f} x torch")
-            counts = ", ".join(f"{sum(r > bound for r in ratios.values())} above {bound:g}" for bound in worse)
-            print(f"    of {len(ratios)}{': ' * bool(counts)}{counts}")
+            if ratios:
+                print(f"{what if name == OURS else f'{what}, {name}':<52}{statistics.geometric_mean(ratios.values()):>34.2f} x torch")
+                print(f"    of {len(ratios)}: {', '.join(f'{sum(r > bound for r in ratios.values())} above {bound:g}' for bound in worse)}")
             for label, ratio in sorted(ratios.items(), key=lambda item: -item[1]):
                 if named is not None and ratio > named:
                     print(f"    {ratio:.2f}  {label}")
+        for name in self.ours[1:]:
+            over = [f.seconds[name] / f.seconds[OURS] for f in self.found.values() if {name, OURS} <= f.seconds.keys()]
+            if over:
+                print(f"{f'{what}, {name}':<52}{statistics.geometric_mean(over):>34.3f} x {OURS}")
