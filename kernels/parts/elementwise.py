@@ -396,7 +396,7 @@ def elementwise(
         native = formula_llvm.HALF_TYPES if isinstance(getattr(cpu, "bare", cpu), np.ufunc) else FLOATS
     if native and "float" in kinds and result in ("same", "real", "bool"):
         cpu = formula_llvm.with_machine_code(
-            cpu, loop or formula_llvm.formula_loop(formula), native, defaults, np.dtype(np.bool_) if result == "bool" else None
+            cpu, loop or formula_llvm.formula_loop(formula, names=attributes), native, defaults, np.dtype(np.bool_) if result == "bool" else None
         )
     domains = [Domain(*d) for d in (domain if isinstance(domain[0], tuple) else (domain,) * len(inputs))]
     return op(

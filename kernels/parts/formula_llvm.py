@@ -1,4 +1,8 @@
-"""Formulas on the CPU: machine code for many elements, numpy for everything else."""
+"""Formulas on the CPU: machine code where there is any for the arrays' types and layouts, numpy for everything else.
+
+A formula has one value for a number, whatever the number of elements beside it: machine code is made, or found on disk, when a formula is first
+called, never behind the program's back, so that no result depends on when that was.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +29,9 @@ HALF_TYPES = ("float16", "bfloat16")  # numpy's loops for them go number by numb
 _COPIED = ("plain", "__signature__", "__module__", "__doc__", "__name__")
 
 
-def formula_loop(formula: Any, functions: Any = on_vectors) -> Loop:
-    """The loop of a `@triton.jit` formula, which is translated when it is first needed: few programs need many formulas."""
-    return Loop(lambda *vectors: backends.translate(formula, functions)(*vectors))
+def formula_loop(formula: Any, functions: Any = on_vectors, names: Sequence[str] = ()) -> Loop:
+    """The loop of a `@triton.jit` formula, which is translated when it is first needed: few programs need many formulas. `names` are its attributes'."""
+    return Loop(lambda *vectors: backends.translate(formula, functions)(*vectors), tuple(names))
 
 
 def to_common_layout(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], str]:
@@ -67,7 +71,7 @@ def _run_on_rows(loop: Callable[..., bool], inputs: Sequence[Any], dtype: np.dty
     rows, length = math.prod(shape[:lead]), math.prod(shape[lead:])
     step = min(max(_ROWS // max(length, 1), 1), rows)
     # rows that are longer have left the cache before the operand is used again, and a call on fewer elements does not pay
-    if rows < 2 or length > 2 * _ROWS or not step * length >= MANY:
+    if rows < 2 or length > 2 * _ROWS or step * length < MANY:
         return None
     out = np.empty((rows, length), dtype)
     some = (step, *shape[lead:])
@@ -78,7 +82,6 @@ def _run_on_rows(loop: Callable[..., bool], inputs: Sequence[Any], dtype: np.dty
     ]  # fmt: skip
     whole = [isinstance(x, np.ndarray) and x.size != 1 and x.shape == shape for x in inputs]
     for start in range(0, rows, step):
-        # parts of one size: a loop takes no fewer than MANY elements
         top = min(start, rows - step)
         part = slice(top, top + step)
         if not loop([x[part] if w else x for x, w in zip(lanes, whole, strict=True)], out[part]):
@@ -103,32 +106,44 @@ def with_machine_code(
     plain: Callable[..., Any], loop: Callable[..., bool], types: Sequence[str], defaults: dict[str, Any] | None = None,
     result: np.dtype | None = None,
 ) -> Any:  # fmt: skip
-    """The CPU's side of an op from its side in numpy, `plain`, and a loop, loop(inputs, out), which takes many elements of these types; `defaults` are
+    """The CPU's side of an op from its side in numpy, `plain`, and a loop, loop(inputs, out), which takes elements of these types; `defaults` are
     the attributes' that follow the inputs in the formula, `result` the type of what it gives (None: the inputs')."""
     known = frozenset(dtypes.as_dtype(t).numpy for t in types)
 
-    def cpu_side(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> Any:
+    def otherwise(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> Any:
+        """Of many elements, and of arrays that lie in orders of their own."""
         first = arrays[0] if isinstance(arrays[0], np.ndarray) else arrays[1]
         many = first.size if len(arrays) == 1 else max([x.size for x in arrays if isinstance(x, np.ndarray)])
-        if many >= MANY and first.dtype in known:
-            dtype = result or first.dtype
-            # an operand that is the same in all rows need not be spread over as much memory as the result
-            if not defaults and out is None and len(arrays) > 1 and (y := _run_on_rows(loop, arrays, dtype)) is not None:
-                return y
-            # images with channels last, and the like: as if they lay in C order, and back
-            if out is None and (axes := _axes_from_outermost(arrays)) is not None:
-                swapped = cpu_side(*[x.transpose(axes) if np.ndim(x) else x for x in arrays], **attrs)
-                return swapped.transpose(np.argsort(axes))
-            given, shape, order = to_common_layout(arrays)
-            y = np.empty(shape, dtype, order) if out is None else out
-            if defaults:
-                given += [attrs.get(name, default) for name, default in defaults.items()]
-            if y.dtype == dtype and y.shape == shape and loop(given, y):
-                return y if out is not None else to_layout(ELEMENTWISE, y, arrays)
+        if many < 2 or first.dtype not in known:
+            y = plain(*arrays, out=out, **attrs)
+            return y if out is not None else to_layout(ELEMENTWISE, y, arrays)
+        dtype = result or first.dtype
+        # an operand that is the same in all rows need not be spread over as much memory as the result
+        if not defaults and out is None and len(arrays) > 1 and (y := _run_on_rows(loop, arrays, dtype)) is not None:
+            return y
+        # images with channels last, and the like: as if they lay in C order, and back
+        if out is None and (axes := _axes_from_outermost(arrays)) is not None:
+            swapped = cpu_side(*[x.transpose(axes) if np.ndim(x) else x for x in arrays], **attrs)
+            return swapped.transpose(np.argsort(axes))
+        given, shape, order = to_common_layout(arrays)
+        y = np.empty(shape, dtype, order) if out is None else out
+        if defaults:
+            given += [attrs.get(name, default) for name, default in defaults.items()]
+        if not (y.dtype == dtype and y.shape == shape and loop(given, y)):
             with blocks.SILENT():
-                return plain(*arrays, out=out, **attrs)
-        return plain(*arrays, out=out, **attrs)
+                y = plain(*arrays, out=out, **attrs)
+        return y if out is not None else to_layout(ELEMENTWISE, y, arrays)
 
+    if isinstance(loop, Loop):
+        function = loop.as_function(getattr(plain, "__name__", "formula"), otherwise, known, result)
+
+        def cpu_side(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> Any:
+            return function.call(*arrays, **attrs) if out is None else otherwise(*arrays, out=out, **attrs)
+
+        if not defaults:
+            cpu_side.bare = lambda *arrays: function.call(*arrays)  # type: ignore[attr-defined]
+    else:
+        cpu_side = otherwise
     for name in _COPIED:
         if hasattr(plain, name):
             setattr(cpu_side, name, getattr(plain, name))
@@ -136,8 +151,6 @@ def with_machine_code(
     bare = plain if isinstance(plain, np.ufunc) else getattr(plain, "bare", None)
     if bare is not None and known <= HALVES:
         cpu_side.bare = bare  # type: ignore[attr-defined]
-    elif bare is not None:
-        cpu_side.bare = _by_size(cpu_side, bare)  # type: ignore[attr-defined]
     cpu_side.half_is_bare = False  # type: ignore[attr-defined]
     cpu_side.in_numpy, cpu_side.types = plain, known  # type: ignore[attr-defined]  # for the tests that compare the two
     if not hasattr(plain, "__signature__"):
@@ -145,34 +158,9 @@ def with_machine_code(
     return cpu_side
 
 
-def _by_size(many: Callable[..., Any], few: Callable[..., Any]) -> Callable[..., Any]:
-    def one_or_two(x: Any, *second: Any) -> Any:
-        return (many if getattr(x, "size", 0) >= MANY else few)(x, *second)
-
-    return one_or_two
-
-
-def _gradient_in_machine_code(formula: Any, types: Sequence[str]) -> Callable[..., np.ndarray | None]:
-    """A gradient formula of g and what else it names, arrays of g's shape and type or numbers; None where numpy has to."""
-    loop = formula_loop(formula)
-    known = frozenset(dtypes.as_dtype(t).numpy for t in types)
-
-    def run(g: np.ndarray, *values: Any) -> np.ndarray | None:
-        if g.dtype not in known:
-            return None
-        if (axes := _axes_from_outermost((g, *values))) is not None:
-            swapped = run(*[x.transpose(axes) if np.ndim(x) else x for x in (g, *values)])
-            return None if swapped is None else swapped.transpose(np.argsort(axes))
-        given, shape, order = to_common_layout((g, *values))
-        y = np.empty(shape, g.dtype, order)
-        return y if loop(given, y) else None
-
-    return run
-
-
 def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
-    """A gradient formula on numpy arrays: machine code of many elements, else its body as it is, in blocks where that saves passes over memory, through
-    float32 for 16-bit floats."""
+    """A gradient formula on numpy arrays, of g's shape and type: machine code, else its body as it is, in blocks where that saves passes over memory,
+    through float32 for 16-bit floats."""
     plain = backends.translate(formula, backends.on_numpy)
     code = backends.body(formula).__code__
     names = code.co_varnames[: code.co_argcount]
@@ -180,22 +168,33 @@ def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
         return plain
     # a single operation is one pass over memory as it is
     few = sys.maxsize if one_rounding else blocks.BLOCK
-    run_machine_code = _gradient_in_machine_code(formula, HALF_TYPES if one_rounding else FLOATS)
+    known = frozenset(dtypes.as_dtype(t).numpy for t in (HALF_TYPES if one_rounding else FLOATS))
+    loop = formula_loop(formula)
 
-    def of_two(g: Any, x: Any) -> Any:  # the common case, without the cost of *values
-        if g.size >= MANY and (found := run_machine_code(g, x)) is not None:
-            return found
-        if g.itemsize == 2 or g.size > few:
-            return blocks.evaluate(plain, (g, x))
-        return plain(g, x)
-
-    def of_any(*values: Any) -> Any:
+    def otherwise(*values: Any) -> Any:
         g = values[0]
-        if g.size >= MANY and (found := run_machine_code(*values)) is not None:
+        if g.size > 1 and g.dtype in known and (found := in_order(*values)) is not None:
             return found
         if g.itemsize == 2 or g.size > few:
             return blocks.evaluate(plain, values)
         return plain(*values)
+
+    def in_order(*values: Any) -> np.ndarray | None:
+        """Of many elements, and of arrays that lie in orders of their own."""
+        if (axes := _axes_from_outermost(values)) is not None:
+            swapped = in_order(*[x.transpose(axes) if np.ndim(x) else x for x in values])
+            return None if swapped is None else swapped.transpose(np.argsort(axes))
+        given, shape, order = to_common_layout(values)
+        y = np.empty(shape, values[0].dtype, order)
+        return y if loop(given, y) else None
+
+    function = loop.as_function(code.co_name, otherwise, known)
+
+    def of_two(g: Any, x: Any) -> Any:  # the common case, without the cost of *values
+        return function.call(g, x)
+
+    def of_any(*values: Any) -> Any:
+        return function.call(*values)
 
     gradient: Any = of_two if len(names) == 2 else of_any
     gradient.__signature__ = signature(names)
@@ -203,14 +202,15 @@ def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
 
 
 def recurrence_loop(formula: Any, largest: int = 64) -> Callable[..., bool]:
-    """The loop of a formula of (x, n) whose steps are as many as n's largest whole number, up to `largest`: machine code for each such number."""
+    """The loop of a formula of (x, n) whose steps are as many as n's largest whole number, up to `largest`: machine code for each such number, which
+    pays for many elements."""
 
     @functools.cache
     def loop_of_steps(steps: int) -> Loop:
         return formula_loop(formula, on_vectors.having(whole_most=lambda degree: steps))
 
     def loop(inputs: Sequence[Any], out: np.ndarray) -> bool:
-        top = float(np.max(inputs[1]))
+        top = float(np.max(inputs[1])) if out.size >= MANY else math.inf
         return top <= largest and loop_of_steps(max(int(top), 1))(inputs, out)
 
     return loop

@@ -162,14 +162,14 @@ def _keyed_digest(key: str, library: bytes) -> bytes:
     return hashlib.sha256(key.encode() + library).digest()
 
 
-def _load_library(key: str, path: str | None) -> Any:
-    """The function of a library that was kept whole for this key; None where there is none."""
+def _load_library(key: str, path: str | None) -> ctypes.CDLL | None:
+    """A library that was kept whole for this key; None where there is none."""
     if path is None or (not any(name in os.environ for name in _FOLDER_VARIABLES) and is_foreign_file(path)):
         return None  # another user's, in a home that several have: a library runs whatever it holds
     try:
         held = Path(path).read_bytes()
         if held[-_DIGEST:] == _keyed_digest(key, held[:-_DIGEST]):
-            return ctypes.CDLL(path).run
+            return ctypes.CDLL(path)
     except OSError:  # removed in between, or in a folder that nothing may be run from
         return None
     return None
@@ -177,6 +177,11 @@ def _load_library(key: str, path: str | None) -> Any:
 
 def build(text: str) -> Any:
     """The function `run` of a module in LLVM's intermediate language, without types of arguments."""
+    return build_library(text).run
+
+
+def build_library(text: str) -> ctypes.CDLL:
+    """A module in LLVM's intermediate language, whose functions are the library's attributes."""
     key = _key("library", text)
     cache = _cache(key)
     found = _load_library(key, None if cache is None else cache.get_file("run.so"))
@@ -195,7 +200,7 @@ def build(text: str) -> Any:
         with contextlib.suppress(OSError):  # a folder that cannot be written: the library serves this process alone
             if cache is not None:
                 path = cache.put(library + _keyed_digest(key, library), "run.so")
-        return ctypes.CDLL(path).run
+        return ctypes.CDLL(path)
 
 
 def build_typed(text: str, answer: Any, *arguments: Any) -> Any:

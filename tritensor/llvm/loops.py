@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 from tritensor.llvm import compiler, threads, workers
+from tritensor.llvm.objects.elementwise import elementwise_entry
+from tritensor.llvm.objects.functions import ObjectFunction
+from tritensor.llvm.objects.heads import heads
 from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector, select, splat_lines
 
 SHARED = 1 << 15  # elements from which threads share a loop
@@ -30,20 +33,39 @@ class Loop:
     Floats of 16 bits arrive as float32 and are rounded once, as in the kernels; `formula` is called once for each combination to leave its code behind.
     """
 
-    def __init__(self, formula: Callable[..., Any]) -> None:
-        self.formula = formula
+    def __init__(self, formula: Callable[..., Any], names: tuple[str, ...] = ()) -> None:
+        """`names` are those of its last inputs, numbers that its functions of objects take by name."""
+        self.formula, self.names = formula, names
         self.compiled: dict[tuple[Any, ...], Any] = {}
+
+    def as_function(
+        self, name: str, plain: Callable[..., Any], types: Collection[np.dtype], result: np.dtype | None = None
+    ) -> ObjectFunction:
+        """formula(*inputs), of which the first array's type is one of `types`, as a new array of a type (None: that one); `plain` makes it where machine
+        code does not take the inputs: see objects/elementwise.py."""
+
+        def make(given: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]] | None:
+            dtypes = [t for t in given if isinstance(t, np.dtype)]
+            if (
+                not dtypes
+                or dtypes[0] not in types
+                or not all([t in STORED if isinstance(t, np.dtype) else t in (int, float) for t in given])
+            ):
+                return None
+            made = result or dtypes[0]
+            found = self._of((made, *[t if isinstance(t, np.dtype) else None for t in given]), 1)
+            return None if found.call is None else (found.call, (*self.names, made.num, *dtypes))
+
+        return ObjectFunction(name, self.names, plain, make)
 
     def __call__(self, inputs: Sequence[Any], out: np.ndarray | Sequence[np.ndarray]) -> bool:
         """Write formula(*inputs) to out, which may be several arrays where the formula gives as many results; False where numpy has to compute it,
-        and then nothing is written that it needs: of few elements, of other types or strides than these loops take, of hard numbers.
+        and then nothing is written that it needs: of other types or strides than these loops take, of hard numbers.
 
         An input is an array of out's shape, all contiguous in the same order, or a number.
         """
         outs = (out,) if type(out) is np.ndarray else tuple(out)
         first = outs[0]
-        if first.size < MANY:
-            return False
         order = "C" if first.flags.c_contiguous else "F"
         shape, types, held, wide = first.shape, [], [], False
         for x in (*outs, *inputs):
@@ -57,10 +79,7 @@ class Loop:
             else:
                 return False
             held.append(x)
-        key = tuple(types)
-        found = self.compiled.get(key)
-        if found is None:
-            found = self.compiled[key] = self._compile(key, len(outs), "f64" if wide else "f32")
+        found = self._of(tuple(types), len(outs))
         pointers = []
         for i, x in enumerate(held):
             if types[i] is None:
@@ -92,8 +111,16 @@ class Loop:
                     return False
         return True
 
+    def _of(self, types: tuple[np.dtype | None, ...], results: int) -> _Compiled:
+        """The machine functions of these types, those of the results first."""
+        found = self.compiled.get(types)
+        if found is None:
+            wide = any([t is not None and t.char == "d" for t in types])
+            found = self.compiled[types] = self._compile(types, results, "f64" if wide else "f32")
+        return found
+
     def _compile(self, types: tuple[np.dtype | None, ...], results: int, kind: str) -> _Compiled:
-        """The machine function of these types; one that gives up at once where there is none."""
+        """Those that were never asked for; one that gives up at once where there is none."""
         if compiler.refusal():
             return _NOTHING
         if kind == "f64" and any(t is not None and t.itemsize == 2 for t in types[:results]):
@@ -103,21 +130,27 @@ class Loop:
         # made of more than `maths`: a kernel's own language, a branch, a type's attributes
         except (NotVectorizableError, AttributeError, TypeError, ValueError):
             return _NOTHING
-        made = compiler.build(module)
+        result, *given = types
+        at = heads() if results == 1 and any(given) else None
+        if at is not None and result is not None:
+            module += elementwise_entry(at, given, result, kind, len(self.names), SHARED)
+        library = compiler.build_library(module)
+        made = library.run
         made.argtypes = [ctypes.c_int64] + [ctypes.c_void_p] * len(types)
         made.restype = ctypes.c_int64
-        return _Compiled(made, gives_up, workers.address(made))
+        return _Compiled(made, gives_up, workers.address(made), None if at is None else library.call)
 
 
 class _Compiled(NamedTuple):
-    """A machine function, which answers whether it gave up, and whether it ever may."""
+    """A machine function, which answers whether it gave up, whether it ever may, its address, and the same as a function of objects."""
 
     function: Callable[..., int]
     gives_up: bool
     address: int
+    call: Any
 
 
-_NOTHING = _Compiled(lambda *_: 1, True, 0)
+_NOTHING = _Compiled(lambda *_: 1, True, 0, None)
 
 
 def _to_array(x: Any, wide: bool) -> np.ndarray:

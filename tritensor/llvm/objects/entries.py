@@ -1,0 +1,136 @@
+"""The beginning of a machine function of Python objects: arguments are checked, and whatever does not fit is handed on, before anything is computed."""
+
+from __future__ import annotations
+
+from tritensor.llvm.objects.functions import OTHERWISE, OWN
+from tritensor.llvm.objects.heads import ALIGNED, KNOWN, Heads
+from tritensor.llvm.simd import LLVM
+
+_PLACES = {name: k for k, name in enumerate(KNOWN)}
+
+
+class Entry:
+    """The text of a function (self, arguments, how many, names) under construction. Each value has a name of its own: %<label>.<number>.
+
+    Arguments stand in a row: those given by place, then those by name.
+    """
+
+    def __init__(self, at: Heads, arguments: int, names: int = 0) -> None:
+        """`arguments` in all, the last of which are given by name: the first `names` own objects are those names, in that order."""
+        self.at, self.count = at, 0
+        self.rooms: list[str] = []
+        self.lines: list[str] = []
+        self.table = self.load("ptr", "%self", at.data)
+        self.require(f"icmp eq i64 %given, {arguments - names}")
+        if names:
+            self.require("icmp ne ptr %names, null")
+            self.require(f"icmp eq i64 {self.call('i64', 'PyTuple_Size', 'ptr %names')}, {names}")
+            for k in range(names):
+                found = self.call("ptr", "PyTuple_GetItem", "ptr %names", f"i64 {k}")
+                self.require(f"icmp eq ptr {found}, {self.own(k)}")
+        else:
+            self.require("icmp eq ptr %names, null")
+
+    # values
+    def value(self, text: str) -> str:
+        """One instruction, and the name of what it makes."""
+        self.count += 1
+        self.lines.append(f"  %e{self.count} = {text}")
+        return f"%e{self.count}"
+
+    def load(self, kind: str, base: str, offset: int) -> str:
+        """What lies so many bytes behind an address."""
+        return self.value(f"load {kind}, ptr {self.value(f'getelementptr i8, ptr {base}, i64 {offset}')}")
+
+    def room(self, kind: str, align: int = 8) -> str:
+        """A place on the stack."""
+        self.count += 1
+        self.rooms.append(f"  %e{self.count} = alloca {kind}, align {align}")
+        return f"%e{self.count}"
+
+    def known(self, name: str) -> str:
+        """The address of one of heads.KNOWN."""
+        return self.load("ptr", self.table, 8 * _PLACES[name])
+
+    def own(self, place: int, kind: str = "ptr") -> str:
+        """An entry of the function's own."""
+        return self.load(kind, self.table, 8 * (OWN + place))
+
+    def call(self, kind: str, name: str, *arguments: str) -> str:
+        """A call of a function of Python or numpy."""
+        return self.value(f"call {kind} {self.known(name)}({', '.join(arguments)})")
+
+    # ways
+    def label(self) -> str:
+        self.count += 1
+        return f"l{self.count}"
+
+    def begin(self, label: str) -> None:
+        """What follows is reached by this label alone: the lines before have given an answer."""
+        self.lines.append(f"{label}:")
+
+    def require(self, condition: str, otherwise: str = "otherwise") -> None:
+        """Go on where the instruction gives 1, else to a label, which hands the call on."""
+        following = self.label()
+        self.lines += [f"  br i1 {self.value(condition)}, label %{following}, label %{otherwise}", f"{following}:"]
+
+    # arguments
+    def argument(self, place: int) -> str:
+        return self.load("ptr", "%arguments", 8 * place)
+
+    def array(self, place: int, descr: str) -> str:
+        """An argument that is an array, no subclass of it, of this type of numbers and aligned."""
+        x = self.argument(place)
+        self.require(f"icmp eq ptr {self.load('ptr', x, self.at.type)}, {self.known('ndarray')}")
+        self.require(f"icmp eq ptr {self.load('ptr', x, self.at.descr)}, {descr}")
+        aligned = self.value(f"and i32 {self.load('i32', x, self.at.flags)}, {ALIGNED}")
+        self.require(f"icmp ne i32 {aligned}, 0")
+        return x
+
+    def number(self, place: int, kind: str) -> str:
+        """A Python number, of type float or int itself, at an address as f32 or f64."""
+        x, room = self.argument(place), self.room(LLVM[kind])
+        (whole, stored), over = (self.label(), self.label()), self.room("i32")
+        of = self.load("ptr", x, self.at.type)
+        self.require(f"icmp eq ptr {of}, {self.known('float')}", whole)
+        y = self.load("double", x, self.at.value)
+        y = y if kind == "f64" else self.value(f"fptrunc double {y} to float")
+        self.lines += [f"  store {LLVM[kind]} {y}, ptr {room}", f"  br label %{stored}"]
+        self.begin(whole)
+        self.require(f"icmp eq ptr {of}, {self.known('int')}")
+        n = self.call("i64", "PyLong_AsLongLongAndOverflow", f"ptr {x}", f"ptr {over}")
+        self.require(f"icmp eq i32 {self.value(f'load i32, ptr {over}')}, 0")
+        self.lines += [f"  store {LLVM[kind]} {self.value(f'sitofp i64 {n} to {LLVM[kind]}')}, ptr {room}", f"  br label %{stored}"]
+        self.begin(stored)
+        return room
+
+    # results
+    def new_array(self, count: str, dims: str, number: str, fortran: str = "i32 0") -> str:
+        """A new array of `count` (i32) sizes of the type of this number, in C's order or Fortran's. Where there is no memory, numpy's error is raised."""
+        strides = data = base = "ptr null"
+        given = f"ptr {self.known('ndarray')}", f"i32 {count}", f"ptr {dims}", f"i32 {number}"
+        y = self.call("ptr", "PyArray_New", *given, strides, data, "i32 0", fortran, base)
+        self.require(f"icmp ne ptr {y}, null", "failed")
+        return y
+
+    def give(self, y: str) -> None:
+        """The answer."""
+        self.lines.append(f"  ret ptr {y}")
+
+    def text(self) -> str:
+        """The whole function, which has to end with a way that gives an answer."""
+        ends = [
+            "failed:",
+            "  ret ptr null",
+            "otherwise:",
+            f"  %at.vectorcall = getelementptr i64, ptr {self.table}, i64 {_PLACES['PyObject_Vectorcall']}",
+            "  %vectorcall = load ptr, ptr %at.vectorcall",
+            f"  %at.function = getelementptr i64, ptr {self.table}, i64 {OTHERWISE}",
+            "  %function = load ptr, ptr %at.function",
+            "  %answer = tail call ptr %vectorcall(ptr %function, ptr %arguments, i64 %given, ptr %names)",
+            "  ret ptr %answer",
+            "}",
+            "",
+        ]
+        head = "define ptr @call(ptr %self, ptr %arguments, i64 %given, ptr %names) {"
+        return "\n".join([head, "entry:", *self.rooms, *self.lines, *ends])
