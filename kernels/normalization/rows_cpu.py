@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,14 @@ from tritensor.ground import dtypes
 from tritensor.kernels.normalization.row_kernels import split
 from tritensor.kernels.parts.cpu.summation import centred, row_sums, total
 from tritensor.llvm.loops import takes_rows
+from tritensor.llvm.objects.functions import ObjectFunction
+from tritensor.llvm.objects.rows import NEW_ROW, NEW_ROWS, NEW_SUMS, ROW, ROWS, VECTOR
 from tritensor.llvm.passes.row_programs import Operand, RowProgram
 from tritensor.llvm.simd_functions import sqrt
 
 Arrays = tuple[Any, ...]
 CACHE = 131072  # elements that numpy works on at a time: calls on less cost more than what leaves the second-level cache
 SHORT = 4096  # columns up to which BLAS multiplies and adds a row
-_MANY = 64  # elements from which one call of machine code takes less than the dozen calls of numpy
 
 
 # Machine code.
@@ -86,7 +88,9 @@ def _backward_program(p: Any, g: Any, x: Any, w: Any, means: Any, rstds: Any, dx
     p.each(gradients, g, x, *numbers, *beside, *vectors, into=(dx,), onto=[v for v in (dw, db) if v is not None])
 
 
-FORWARD, BACKWARD = RowProgram(_forward_program), RowProgram(_backward_program)
+# operands: x, weight, bias, y, means, rstds, variances; g, x, weight, means, rstds, dx, dw, db
+FORWARD = RowProgram(_forward_program, (ROWS, VECTOR, VECTOR, NEW_ROWS, NEW_ROW, NEW_ROW, NEW_ROW), axes=True)
+BACKWARD = RowProgram(_backward_program, (ROWS, ROWS, VECTOR, ROW, ROW, NEW_ROWS, NEW_SUMS, NEW_SUMS), axes=True)
 
 
 def _row(v: np.ndarray | None, n: int) -> Operand | None:
@@ -105,17 +109,27 @@ def forward(
     x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, eps: float, axes: int, centred: bool
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """The result, means and 1 / sqrt(var + eps); not `centred`, there are no means, and all counts from 0."""
-    (rows, n), lead = split(x.shape, axes), x.shape[: x.ndim - axes]
-    kept = dtypes.accumulator(x.dtype)
-    # row programs want rows that lie one behind the other
-    x = np.ascontiguousarray(x)
-    y, rstds = np.empty(x.shape, x.dtype), np.empty(lead, kept)
-    means = np.empty(lead, kept) if centred else None
-    operands = [_row(x, n), _vector(weight), _vector(bias), _row(y, n), _single(means), _single(rstds), None]
-    if not (takes_rows(x, _MANY) and FORWARD((rows, 1, n), operands, (eps,))):
-        columns = [None if v is None else v.reshape(rows, 1) for v in (means, rstds)]
-        _numpy_forward(x.reshape(rows, n), weight, bias, eps, y.reshape(rows, n), *columns)  # type: ignore[arg-type]
-    return y, means, rstds
+    return _forward_function(centred).call(x, weight, bias, eps, axes)[:3]  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _forward_function(centred: bool) -> ObjectFunction:
+    """Of rows in C's order, and few enough for one thread; others by addresses."""
+
+    def otherwise(x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, eps: float, axes: int) -> Arrays:
+        (rows, n), lead = split(x.shape, axes), x.shape[: x.ndim - axes]
+        kept = dtypes.accumulator(x.dtype)
+        # row programs want rows that lie one behind the other
+        x = np.ascontiguousarray(x)
+        y, rstds = np.empty(x.shape, x.dtype), np.empty(lead, kept)
+        means = np.empty(lead, kept) if centred else None
+        operands = [_row(x, n), _vector(weight), _vector(bias), _row(y, n), _single(means), _single(rstds), None]
+        if not (takes_rows(x, 1) and FORWARD((rows, 1, n), operands, (eps,))):
+            columns = [None if v is None else v.reshape(rows, 1) for v in (means, rstds)]
+            _numpy_forward(x.reshape(rows, n), weight, bias, eps, y.reshape(rows, n), *columns)  # type: ignore[arg-type]
+        return y, means, rstds
+
+    return FORWARD.as_function("normalised_rows", otherwise, (True, centred, True, False))
 
 
 def backward(
@@ -123,12 +137,32 @@ def backward(
     needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
     """Gradients of x, weight and bias."""
+    # sums come in x's type
+    if all([v is None or v.dtype is x.dtype for v in (weight, bias)]) and any(needs):
+        return _backward_function(needs).call(g, x, weight, mean, rstd, axes)  # type: ignore[no-any-return]
+    return _backward_by_addresses(g, x, weight, bias, mean, rstd, axes, needs)
+
+
+@functools.cache
+def _backward_function(needs: tuple[bool, ...]) -> ObjectFunction:
+    def otherwise(g: np.ndarray, x: np.ndarray, weight: np.ndarray | None, mean: np.ndarray | None, rstd: np.ndarray, axes: int) -> Arrays:
+        tail = np.empty(x.shape[x.ndim - axes :], x.dtype)
+        return _backward_by_addresses(g, x, weight, tail, mean, rstd, axes, needs)
+
+    return BACKWARD.as_function("normalised_rows_backward", otherwise, needs)
+
+
+def _backward_by_addresses(
+    g: np.ndarray, x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, mean: np.ndarray | None, rstd: np.ndarray, axes: int,
+    needs: tuple[bool, ...],
+) -> Arrays:  # fmt: skip
+    """Of many rows, and such as lie apart."""
     rows, n = split(x.shape, axes)
     x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
     dx = np.empty(x.shape, x.dtype) if needs[0] else None
     # sums over all rows, which may be thousands: float64 keeps their error below float32's rounding
     dw, db = (np.zeros(n, np.float64) if need else None for need in needs[1:])
-    if not takes_rows(x, _MANY) or not _machine_backward(g, x, weight, mean, rstd, dx, (dw, db)):
+    if not takes_rows(x, 1) or not _machine_backward(g, x, weight, mean, rstd, dx, (dw, db)):
         dw, db = _numpy_backward(
             g.reshape(rows, n), x.reshape(rows, n), weight, mean, rstd, None if dx is None else dx.reshape(rows, n), needs
         )

@@ -13,6 +13,7 @@ from tritensor.cuda.launch import launch
 from tritensor.kernels.normalization.softmax_llvm import BACKWARD, FORWARD, along_rows
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.cpu.blocks import SILENT
 from tritensor.kernels.parts.half_precision import functions as half
 from tritensor.kernels.parts.rows.row_softmax import by_rows, online_columns, power, rest, softmax_block
 from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, as_rows, row_tunable, tiles_for, unit
@@ -204,7 +205,7 @@ def _log_softmax_backward_block(g: np.ndarray, y: np.ndarray, out: np.ndarray, a
 def _apply(block: Callable[..., None], program: RowProgram, arrays: tuple[np.ndarray, ...], name: str, dim: int) -> np.ndarray:
     x = arrays[-1]
     axis = normal_dim(name, dim, x.ndim)
-    # many rows in C order run in machine code; other dims, and few elements, by numpy
+    # rows run in machine code, columns in numpy
     if (found := along_rows(program, arrays, axis)) is not None:
         return found
     # numpy keeps no dims of a 0-d array
@@ -259,12 +260,20 @@ def _register(name: str, log: bool, reference: Any, rule: Any, blocks: tuple[Cal
         axis = normal_dim(name, dim, len(y.shape))
         return backward_rows(g, y, axis, log, tiles_for("softmax", y.shape, axis, y.dtype))
 
+    @SILENT()
+    def otherwise(x: np.ndarray, dim: int = -1) -> np.ndarray:
+        return _apply(blocks[0], FORWARD[log], (x,), name, dim)
+
+    def otherwise_backward(g: np.ndarray, y: np.ndarray, dim: int = -1) -> np.ndarray:
+        return _apply(blocks[1], BACKWARD[log], (g, y), name, dim)
+
+    rows, rows_backward = FORWARD[log].as_function(name, otherwise), BACKWARD[log].as_function(name, otherwise_backward)
+
     def cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
-        with np.errstate(invalid="ignore"):
-            return _apply(blocks[0], FORWARD[log], (x,), name, dim)
+        return rows.call(x) if dim == -1 or dim == x.ndim - 1 else otherwise(x, dim)
 
     def cpu_backward(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
-        return _apply(blocks[1], BACKWARD[log], (g, y), name, dim)
+        return rows_backward.call(g, y) if dim == -1 or dim == y.ndim - 1 else otherwise_backward(g, y, dim)
 
     op(
         name, reference, cpu=cpu, shape=shape, forward=forward, rule=(rule,), backward=(backward,), cpu_backward=(cpu_backward,),

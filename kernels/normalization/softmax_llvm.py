@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.llvm.loops import takes_rows
+from tritensor.llvm.objects.rows import NEW_ROWS, ROWS
 from tritensor.llvm.passes.row_programs import Operand, RowProgram
 from tritensor.llvm.simd_functions import exp, log
 
@@ -42,16 +43,15 @@ def _log_softmax_back(p: Any, g: Any, y: Any, dx: Any) -> None:
     p.each(lambda g, y, s: g - exp(y) * s, g, y, p.sum(lambda g: g, g), into=(dx,))
 
 
-FORWARD = {False: RowProgram(_softmax), True: RowProgram(_log_softmax)}  # by: is it the logarithm
-BACKWARD = {False: RowProgram(_softmax_back), True: RowProgram(_log_softmax_back)}
+FORWARD = {log: RowProgram(f, (ROWS, NEW_ROWS)) for log, f in ((False, _softmax), (True, _log_softmax))}
+BACKWARD = {log: RowProgram(f, (ROWS, ROWS, NEW_ROWS)) for log, f in ((False, _softmax_back), (True, _log_softmax_back))}
 
 
 def along_rows(program: RowProgram, arrays: Sequence[np.ndarray], axis: int) -> np.ndarray | None:
-    """The result of many C-ordered rows; None for a dim that is not the last, and where numpy has to compute it."""
-    x = arrays[-1]
-    n = x.shape[-1] if x.ndim else 0
-    if axis != x.ndim - 1 or not takes_rows(x) or any(a.dtype != x.dtype or a.shape != x.shape for a in arrays):
+    """The result of rows along the last dim, many of them, or such as lie apart; None for another dim, and where numpy has to compute it."""
+    x = np.ascontiguousarray(arrays[-1])
+    if not x.ndim or axis != x.ndim - 1 or not takes_rows(x, 1) or any(a.dtype != x.dtype or a.shape != x.shape for a in arrays):
         return None
-    out = np.empty(x.shape, x.dtype)
-    operands = [Operand(np.ascontiguousarray(a), n) for a in (*arrays, out)]
+    n, out = x.shape[-1], np.empty(x.shape, x.dtype)
+    operands = [Operand(np.ascontiguousarray(a), n) for a in (*arrays[:-1], x, out)]
     return out if program((x.size // n, 1, n), operands) else None

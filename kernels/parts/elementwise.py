@@ -395,9 +395,8 @@ def elementwise(
     if native is None:
         native = formula_llvm.HALF_TYPES if isinstance(getattr(cpu, "bare", cpu), np.ufunc) else FLOATS
     if native and "float" in kinds and result in ("same", "real", "bool"):
-        cpu = formula_llvm.with_machine_code(
-            cpu, loop or formula_llvm.formula_loop(formula, names=attributes), native, defaults, np.dtype(np.bool_) if result == "bool" else None
-        )
+        loop = loop or formula_llvm.formula_loop(formula, names=attributes)
+        cpu = formula_llvm.with_machine_code(cpu, loop, native, defaults, np.dtype(np.bool_) if result == "bool" else None)
     domains = [Domain(*d) for d in (domain if isinstance(domain[0], tuple) else (domain,) * len(inputs))]
     return op(
         name, reference, shape=shape_rule(name, inputs, result, kinds), forward=forward or forward_of(formula, name, inputs, defaults, result, heavy),

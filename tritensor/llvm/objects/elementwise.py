@@ -52,7 +52,7 @@ class _Call(Entry):
         addresses = {place: self.load("ptr", x, self.at.data) for place, x in self.arrays.items()}
         self.run(n, self.load("ptr", y, self.at.data), addresses, "given.up")
         self.give(y)
-        self.drop("given.up", y)
+        self.drop("given.up")
 
     def lying_apart(self, most: int) -> None:
         """Arrays that broadcast and lie anyhow: read by pieces into rooms, where the result lies in C's order."""
@@ -92,12 +92,14 @@ class _Call(Entry):
         more = self.value(f"icmp slt i64 %further, {n}")
         self.lines += [f"  br i1 {more}, label %piece, label %complete", "complete:"]
         self.give(y)
-        self.drop("given.up.apart", y)
+        self.drop("given.up.apart")
 
-    def drop(self, label: str, y: str) -> None:
+    def drop(self, label: str) -> None:
         """Where the loop has given up: let the result go, and hand the call on."""
         self.begin(label)
-        self.lines += [f"  call void {self.known('Py_DecRef')}(ptr {y})", "  br label %otherwise"]
+        self.let_go()
+        self.lines.append("  br label %otherwise")
+        self.made.clear()
 
 
 def elementwise_entry(at: Heads, types: Sequence[np.dtype | None], result: np.dtype, kind: str, names: int, most: int) -> str:

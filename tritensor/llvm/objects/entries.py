@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tritensor.llvm.objects.functions import OTHERWISE, OWN
 from tritensor.llvm.objects.heads import ALIGNED, KNOWN, Heads
 from tritensor.llvm.simd import LLVM
@@ -19,6 +21,7 @@ class Entry:
         """`arguments` in all, the last of which are given by name: the first `names` own objects are those names, in that order."""
         self.at, self.count = at, 0
         self.rooms: list[str] = []
+        self.made: list[str] = []
         self.lines: list[str] = []
         self.table = self.load("ptr", "%self", at.data)
         self.require(f"icmp eq i64 %given, {arguments - names}")
@@ -80,27 +83,34 @@ class Entry:
 
     def array(self, place: int, descr: str) -> str:
         """An argument that is an array, no subclass of it, of this type of numbers and aligned."""
-        x = self.argument(place)
-        self.require(f"icmp eq ptr {self.load('ptr', x, self.at.type)}, {self.known('ndarray')}")
+        x = self.of_type(place, "ndarray")
         self.require(f"icmp eq ptr {self.load('ptr', x, self.at.descr)}, {descr}")
         aligned = self.value(f"and i32 {self.load('i32', x, self.at.flags)}, {ALIGNED}")
         self.require(f"icmp ne i32 {aligned}, 0")
         return x
 
+    def of_type(self, place: int, name: str, otherwise: str = "otherwise") -> str:
+        """An argument of this very type, no subclass of it."""
+        x = self.argument(place)
+        self.require(f"icmp eq ptr {self.load('ptr', x, self.at.type)}, {self.known(name)}", otherwise)
+        return x
+
+    def whole(self, place: int) -> str:
+        """A Python int that 64 bits hold."""
+        x, over = self.of_type(place, "int"), self.room("i32")
+        n = self.call("i64", "PyLong_AsLongLongAndOverflow", f"ptr {x}", f"ptr {over}")
+        self.require(f"icmp eq i32 {self.value(f'load i32, ptr {over}')}, 0")
+        return n
+
     def number(self, place: int, kind: str) -> str:
-        """A Python number, of type float or int itself, at an address as f32 or f64."""
-        x, room = self.argument(place), self.room(LLVM[kind])
-        (whole, stored), over = (self.label(), self.label()), self.room("i32")
-        of = self.load("ptr", x, self.at.type)
-        self.require(f"icmp eq ptr {of}, {self.known('float')}", whole)
-        y = self.load("double", x, self.at.value)
+        """A Python float or int, at an address as f32 or f64."""
+        room, whole, stored = self.room(LLVM[kind]), self.label(), self.label()
+        y = self.load("double", self.of_type(place, "float", whole), self.at.value)
         y = y if kind == "f64" else self.value(f"fptrunc double {y} to float")
         self.lines += [f"  store {LLVM[kind]} {y}, ptr {room}", f"  br label %{stored}"]
         self.begin(whole)
-        self.require(f"icmp eq ptr {of}, {self.known('int')}")
-        n = self.call("i64", "PyLong_AsLongLongAndOverflow", f"ptr {x}", f"ptr {over}")
-        self.require(f"icmp eq i32 {self.value(f'load i32, ptr {over}')}, 0")
-        self.lines += [f"  store {LLVM[kind]} {self.value(f'sitofp i64 {n} to {LLVM[kind]}')}, ptr {room}", f"  br label %{stored}"]
+        y = self.value(f"sitofp i64 {self.whole(place)} to {LLVM[kind]}")
+        self.lines += [f"  store {LLVM[kind]} {y}, ptr {room}", f"  br label %{stored}"]
         self.begin(stored)
         return room
 
@@ -109,19 +119,42 @@ class Entry:
         """A new array of `count` (i32) sizes of the type of this number, in C's order or Fortran's. Where there is no memory, numpy's error is raised."""
         strides = data = base = "ptr null"
         given = f"ptr {self.known('ndarray')}", f"i32 {count}", f"ptr {dims}", f"i32 {number}"
-        y = self.call("ptr", "PyArray_New", *given, strides, data, "i32 0", fortran, base)
-        self.require(f"icmp ne ptr {y}, null", "failed")
+        return self.own_object(self.call("ptr", "PyArray_New", *given, strides, data, "i32 0", fortran, base))
+
+    def own_object(self, y: str) -> str:
+        """A new object, or an error, by which all that were made before are let go."""
+        failed, following = self.label(), self.label()
+        self.lines += [f"  br i1 {self.value(f'icmp ne ptr {y}, null')}, label %{following}, label %{failed}"]
+        self.begin(failed)
+        self.let_go()
+        self.give("null")
+        self.begin(following)
+        self.made.append(y)
         return y
+
+    def let_go(self) -> None:
+        """Drop what was made."""
+        self.lines += [f"  call void {self.known('Py_DecRef')}(ptr {y})" for y in self.made]
 
     def give(self, y: str) -> None:
         """The answer."""
         self.lines.append(f"  ret ptr {y}")
 
+    def give_all(self, objects: Sequence[str | None]) -> None:
+        """The answer: one object, or a tuple of several, in which None stands for what there is not."""
+        if len(objects) == 1 and objects[0] is not None:
+            return self.give(objects[0])
+        y = self.own_object(self.call("ptr", "PyTuple_New", f"i64 {len(objects)}"))
+        for k, x in enumerate(objects):
+            if x is None:
+                x = self.known("None")
+                self.lines.append(f"  call void {self.known('Py_IncRef')}(ptr {x})")
+            self.call("i32", "PyTuple_SetItem", f"ptr {y}", f"i64 {k}", f"ptr {x}")
+        return self.give(y)
+
     def text(self) -> str:
         """The whole function, which has to end with a way that gives an answer."""
         ends = [
-            "failed:",
-            "  ret ptr null",
             "otherwise:",
             f"  %at.vectorcall = getelementptr i64, ptr {self.table}, i64 {_PLACES['PyObject_Vectorcall']}",
             "  %vectorcall = load ptr, ptr %at.vectorcall",

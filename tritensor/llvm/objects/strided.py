@@ -12,23 +12,28 @@ _SIZES, _STRIDES, _PLACES = (8 * (1 + MOST_DIMS * k) for k in range(3))
 _HELPERS = """
 ; how many elements an array has
 define internal i64 @elements(ptr %x) {
-entry:
   %count.at = getelementptr i8, ptr %x, i64 DIMS_COUNT
-  %count = load i32, ptr %count.at
+  %count32 = load i32, ptr %count.at
+  %count = sext i32 %count32 to i64
   %dims.at = getelementptr i8, ptr %x, i64 DIMS
   %dims = load ptr, ptr %dims.at
-  %d0 = sext i32 %count to i64
+  %n = call i64 @product(i64 %count, ptr %dims)
+  ret i64 %n
+}
+; how many elements so many sizes make
+define internal i64 @product(i64 %count, ptr %sizes) {
+entry:
   br label %head
 head:
-  %d = phi i64 [%d0, %entry], [%next, %body]
+  %d = phi i64 [0, %entry], [%next, %body]
   %n = phi i64 [1, %entry], [%more, %body]
-  %left = icmp sgt i64 %d, 0
+  %left = icmp slt i64 %d, %count
   br i1 %left, label %body, label %end
 body:
-  %next = sub i64 %d, 1
-  %at = getelementptr i64, ptr %dims, i64 %next
+  %at = getelementptr i64, ptr %sizes, i64 %d
   %size = load i64, ptr %at
   %more = mul i64 %n, %size
+  %next = add i64 %d, 1
   br label %head
 end:
   ret i64 %n
@@ -111,24 +116,6 @@ yes:
   ret i1 true
 no:
   ret i1 false
-}
-; product of sizes
-define internal i64 @product(i64 %count, ptr %sizes) {
-entry:
-  br label %head
-head:
-  %d = phi i64 [0, %entry], [%next, %body]
-  %n = phi i64 [1, %entry], [%more, %body]
-  %left = icmp slt i64 %d, %count
-  br i1 %left, label %body, label %end
-body:
-  %at = getelementptr i64, ptr %sizes, i64 %d
-  %size = load i64, ptr %at
-  %more = mul i64 %n, %size
-  %next = add i64 %d, 1
-  br label %head
-end:
-  ret i64 %n
 }
 ; make the reader of an array over the result's sizes. 0: its strides say that the result does not lie in C's order; 1: they do not say so; 3: they say
 ; of all dimensions that it does (ground/strides.py: where a dimension lies inside another by its stride, the result's does, too)
@@ -311,10 +298,10 @@ def _filled(text: str, at: Heads, **more: int) -> str:
 
 
 def shape_functions(at: Heads) -> str:
-    """@elements(x) and @alike(x, y)."""
+    """@elements(x), @product(count, sizes) and @alike(x, y)."""
     return _filled(_HELPERS, at)
 
 
 def reading_functions(at: Heads, sizes: set[int]) -> str:
-    """@deeper, @joined, @product and @open, and a @read for elements of each of these sizes in bytes."""
+    """@deeper, @joined and @open, and a @read for elements of each of these sizes in bytes."""
     return _filled(_READERS, at) + "".join([_filled(_READ, at, BYTES=size, BITS=8 * size) for size in sorted(sizes)])

@@ -17,6 +17,9 @@ import numpy as np
 
 from tritensor.llvm import compiler, threads, workers
 from tritensor.llvm.loops import SHARED, STORED, to_compute_type, to_stored_type
+from tritensor.llvm.objects.functions import ObjectFunction
+from tritensor.llvm.objects.heads import heads
+from tritensor.llvm.objects.rows import NEW, agree, rows_entry, types_of
 from tritensor.llvm.simd import LLVM, Code, Vector, fold_lanes, select, splat_lines
 
 _SIDE_BY_SIDE = 4  # vectors in one turn of a loop, which do not wait for each other
@@ -326,26 +329,57 @@ def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None,
 
 
 class _Compiled(NamedTuple):
-    """A program's machine function, and which of its arrays it writes."""
+    """A program's machine function, which of its arrays it writes, and the function of objects."""
 
     function: Any
     address: int
     written: set[int]
+    call: Any
 
 
 class RowProgram:
     """A formula over rows, compiled when it is first needed, once for each combination of types: formula(passes, *arrays, *numbers)."""
 
-    def __init__(self, formula: Callable[..., Any]) -> None:
-        self.formula = formula
+    def __init__(self, formula: Any, roles: Sequence[str] = (), axes: bool = False) -> None:
+        """`roles` and `axes`: what operands are as arguments of a function of objects (see objects/rows.py); without them it has none."""
+        self.formula, self.roles, self.axes = formula, tuple(roles), axes
         self._function = functools.cache(self._compile)
+
+    def as_function(self, name: str, plain: Callable[..., Any], new: Sequence[bool] = ()) -> ObjectFunction:
+        """The program as a function of its operands that are not new, None for those that are not there, its numbers and, if `axes`, how many dimensions make
+        up a row. It makes those of the new operands for which `new` is True (none given: all), in the first one's type, numbers of rows in its accumulator's;
+        `plain` is called where machine code does not take the arguments."""
+        wanted = iter(new)
+        roles = [role if role not in NEW or next(wanted, True) else "" for role in self.roles]
+        places = [k for k, role in enumerate(self.roles) if role not in NEW]
+        numbers = self.formula.__code__.co_argcount - 1 - len(roles)
+
+        def make(given: tuple[Any, ...]) -> tuple[Any, Sequence[Any]] | None:
+            dtypes, told = [None if t is type(None) else t for t in given[: len(places)]], given[len(places) :]
+            if len(told) != numbers + self.axes or not all([t in (int, float) for t in told]):
+                return None
+            if dtypes[0] is None or not all([t is None or (t in STORED and t.kind in "fV") for t in dtypes]):
+                return None
+            kinds = types_of(roles, dict(zip(places, dtypes, strict=True)))
+            found = None if kinds is None else self._function(tuple([t and t[:2] for t in kinds]), numbers)
+            if kinds is None or found is None or found.call is None:
+                return None
+            results = [t.result.num for role, t in zip(roles, kinds, strict=True) if role in NEW and t is not None]
+            return found.call, (*[t for t in dtypes if t is not None], *results)
+
+        return ObjectFunction(name, (), plain, make)
 
     def _compile(self, types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> _Compiled | None:
         if compiler.refusal():
             return None
         module, written = _text(self.formula, types, numbers)
-        function = compiler.build_typed(module, None, ctypes.c_char_p)
-        return _Compiled(function, workers.address(function), written)
+        at = heads() if self.roles and agree(self.roles, types) else None
+        if at is not None:
+            module += rows_entry(at, self.roles, types, numbers, self.axes, SHARED)
+        library = compiler.build_library(module)
+        function = library.run
+        function.restype, function.argtypes = None, [ctypes.c_char_p]
+        return _Compiled(function, workers.address(function), written, None if at is None else library.call)
 
     def __call__(self, shape: tuple[int, int, int], operands: Sequence[Operand | None], numbers: Sequence[float] = ()) -> bool:
         """Run it over (rows, parts of a row, elements of a part), none of which may be 0; False where there is no machine code."""
