@@ -30,9 +30,11 @@ def _default_layout(own: bool, broadcasts: bool) -> str:
     return OWN if own else ELEMENTWISE if broadcasts else CONTIGUOUS
 
 
-def _make_partials(corner: Any) -> Partials | None:
+def _make_partials(corner: Any, inputs: tuple[str, ...], variadic: bool) -> Partials | None:
     if corner is None:
         return None
+    if len(inputs) == 1 and not variadic and not isinstance(corner, tuple):
+        corner = (corner,)  # the function of all inputs is that of the one
     if isinstance(corner, tuple):
         functions = tuple(map(unwrap_corner, corner))
         return Partials(functions, tuple(parameter_names(f) if f is not None else () for f in functions), joint=False)
@@ -165,9 +167,10 @@ def op(
         read_inputs, required, variadic, attrs = inputs, len(inputs), False, {}
     owner = owner_of_caller(lookup.reading.package)
     own = isinstance(reference, FunctionType)  # a ufunc has numpy's module and numpy's words
+    rule, backward, cpu_backward = (_make_partials(corner, read_inputs, variadic) for corner in (rule, backward, cpu_backward))
     record = Op(
-        name=name, reference=reference, shape=shape, forward=unwrap_corner(forward), rule=_make_partials(rule), backward=_make_partials(backward),
-        cpu=cpu or plain_cpu(reference, shape, view or bool(mutates)), cpu_backward=_make_partials(cpu_backward),
+        name=name, reference=reference, shape=shape, forward=unwrap_corner(forward), rule=rule, backward=backward,
+        cpu=cpu or plain_cpu(reference, shape, view or bool(mutates)), cpu_backward=cpu_backward,
         outputs=() if mutates else outputs, residuals=residuals, mutates=mutates, borrows=(),
         view=view, broadcasts=broadcasts,
         layout=layout or _default_layout(view or bool(mutates), broadcasts),
