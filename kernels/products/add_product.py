@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import triton
 
+from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import elementwise
 from tritensor.kernels.parts.allocation import allocate
@@ -100,6 +101,18 @@ def _backward_c(g: CudaArray, beta: float) -> CudaArray:
     return dc
 
 
+def _cpu_backward_a(g: np.ndarray, b: np.ndarray, alpha: float) -> np.ndarray:
+    return _cpu(g, b.swapaxes(-1, -2), alpha=alpha)
+
+
+def _cpu_backward_b(g: np.ndarray, a: np.ndarray, alpha: float) -> np.ndarray:
+    return _cpu(a.swapaxes(-1, -2), g, alpha=alpha)
+
+
+def _cpu_backward_c(g: np.ndarray, beta: float) -> np.ndarray:
+    return g if beta == 1 else (g * dtypes.accumulator(g.dtype).type(beta)).astype(g.dtype, copy=False)
+
+
 def _samples(rng: np.random.Generator) -> list[Sample]:
     draw = rng.standard_normal
     return [
@@ -126,6 +139,6 @@ def _work(a: Any, b: Any, c: Any = None, **attrs: Any) -> Work:
 op(
     "add_product", _reference,
     cpu=_cpu, shape=_shape, forward=_forward, rule=(_rule_a, _rule_b, _rule_c),
-    backward=(_backward_a, _backward_b, _backward_c), promote="same", dtypes=FLOATS, samples=_samples, sizes=_sizes, work=_work,
+    backward=(_backward_a, _backward_b, _backward_c), cpu_backward=(_cpu_backward_a, _cpu_backward_b, _cpu_backward_c), promote="same", dtypes=FLOATS, samples=_samples, sizes=_sizes, work=_work,
     condition="absolute", autocast="lower",
 )  # fmt: skip

@@ -12,7 +12,7 @@ from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, along_host, count, deviations, reduced, stretch
-from tritensor.kernels.parts.cpu.summation import centred, few, total
+from tritensor.kernels.parts.cpu.summation import centred, few, summed, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.kernels.parts.rows.moments import merged, walked
 from tritensor.kernels.parts.view_arithmetic import reshaped
@@ -53,12 +53,7 @@ def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = Fals
 # The CPU.
 def _sum_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     dims = normal_dims("sum", dim, x.ndim)
-    # a product with ones costs a third of add.reduce's set-up
-    if dims and (small := few(x, dims, keepdim)) is not None:
-        return small
-    kept = dtypes.accumulator(x.dtype)
-    out = total(x, dims, keepdim, kept)
-    return out.astype(x.dtype) if dtypes.is_float(x.dtype) and kept is not x.dtype else out
+    return summed(x, dims, keepdim) if dtypes.is_float(x.dtype) else total(x, dims, keepdim, dtypes.accumulator(x.dtype))
 
 
 _sum_cpu.plain = few  # type: ignore[attr-defined]

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
+from tritensor.kernels.parts.cpu.summation import summed
 from tritensor.kernels.parts.view_arithmetic import inverse, reshaped, zero_tensor
 from tritensor.ops import array
 from tritensor.ops.array import Array
@@ -129,6 +131,11 @@ def _expand_rule(g: Any, x_shape: tuple[int, ...], shape: tuple[int, ...]) -> An
     return ops.reshape(g, shape=x_shape) if len(shape) != len(x_shape) else g
 
 
+def _expand_backward(g: np.ndarray, x_shape: tuple[int, ...]) -> np.ndarray:
+    axes = stretched(x_shape, g.shape)
+    return (summed(g, axes, True) if axes else g).reshape(x_shape)
+
+
 def _expand_samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.standard_normal((3, 1)), shape=(3, 5)),
@@ -140,7 +147,7 @@ def _expand_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "expand", _expand, shape=_expand_shape, samples=_expand_samples, view=True, rule=_expand_rule,
+    "expand", _expand, shape=_expand_shape, samples=_expand_samples, view=True, rule=_expand_rule, cpu_backward=_expand_backward,
     doc="Repeat axes of size 1 (and new leading ones) without moving data: their stride is 0.",
 )  # fmt: skip
 
@@ -177,6 +184,11 @@ def _as_strided_rule(g: Any, x_shape: tuple[int, ...], shape: tuple[int, ...], s
     return ops.scatter_add(zero_tensor(x_shape, g), reshaped(read, (count,)), reshaped(g, (count,)), dim=0)
 
 
+def _as_strided_backward(g: np.ndarray, x_shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> np.ndarray:
+    read = _as_strided(np.arange(x_shape[0]), shape=g.shape, strides=strides, offset=offset)
+    return np.bincount(read.reshape(-1), g.reshape(-1).astype(np.float64), x_shape[0]).astype(g.dtype)
+
+
 def _as_strided_samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.standard_normal(20), shape=(3, 4), strides=(2, 3), offset=1),  # overlaps itself
@@ -189,6 +201,7 @@ def _as_strided_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "as_strided", _as_strided, shape=_as_strided_shape, samples=_as_strided_samples, view=True, rule=_as_strided_rule,
+    cpu_backward=_as_strided_backward,
     doc="Any shape, strides and offset over the elements of a one-dimensional x, kept inside it.",
 )  # fmt: skip
 
@@ -223,6 +236,12 @@ def _diagonal_shape(x: Any, *, offset: int, dim1: int, dim2: int) -> Spec:
     return Spec(diagonal_shape(x.shape, offset, normal_dim("diagonal", dim1, ndim), normal_dim("diagonal", dim2, ndim)), x.dtype)
 
 
+def _diagonal_backward(g: np.ndarray, x_shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> np.ndarray:
+    y = np.zeros(x_shape, g.dtype)
+    diagonal_view(y, offset, dim1, dim2)[...] = g
+    return y
+
+
 def _diagonal_samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.standard_normal((4, 5)), offset=0, dim1=0, dim2=1),
@@ -235,6 +254,7 @@ def _diagonal_samples(rng: np.random.Generator) -> list[Sample]:
 op(
     "diagonal", lambda x, *, offset, dim1, dim2: diagonal_view(x, offset, dim1, dim2), shape=_diagonal_shape, samples=_diagonal_samples, view=True, dtypes=ANY,
     rule=lambda g, x_shape, offset, dim1, dim2: ops.pad_diagonal(g, shape=x_shape, offset=offset, dim1=dim1, dim2=dim2),
+    cpu_backward=_diagonal_backward,
     doc="The diagonal of two dimensions, as a new last dimension.",
 )  # fmt: skip
 
@@ -262,6 +282,17 @@ def _unfold_rule(g: Any, x_shape: tuple[int, ...], dim: int, size: int, step: in
     return ops.permute(summed, dims=inverse((*others, dim)))
 
 
+def _unfold_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: int, size: int, step: int) -> np.ndarray:
+    y = np.zeros(x_shape, dtypes.accumulator(g.dtype))
+    windows = _unfold(y, dim=dim, size=size, step=step)
+    # neither the elements of one window nor those at one place of all windows are the same: the fewer of the two are added one after the other
+    axis = dim if g.shape[dim] < size else g.ndim - 1
+    for k in range(g.shape[axis]):
+        at = (*(slice(None),) * axis, k)
+        windows[at] += g[at]
+    return y.astype(g.dtype, copy=False)
+
+
 def _unfold_samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.standard_normal(9), dim=0, size=3, step=1),
@@ -272,7 +303,7 @@ def _unfold_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "unfold", _unfold, shape=_unfold_shape, samples=_unfold_samples, view=True, rule=_unfold_rule,
+    "unfold", _unfold, shape=_unfold_shape, samples=_unfold_samples, view=True, rule=_unfold_rule, cpu_backward=_unfold_backward,
     doc="All windows of `size` elements along a dimension, `step` apart, as a new last dimension.",
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import to_c_order, write
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.view_arithmetic import zero_tensor
+from tritensor.kernels.shaping.views import window
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
@@ -90,6 +91,11 @@ def _windows(g: Any, x_shape: tuple[int, ...], step: int) -> Any:
     return ops.copy(ops.unfold(kept, dim=ndim - 1, size=size, step=step))
 
 
+def _cpu_backward(g: np.ndarray, x_shape: tuple[int, ...], step: int) -> np.ndarray:
+    *outer, inner = g.strides
+    return np.array(window(g, x_shape, (*outer, step * inner, inner)))
+
+
 def _backward(g: CudaArray, x_shape: tuple[int, ...], step: int) -> CudaArray:
     y = allocate(x_shape, g.dtype, g)
     if y.size:
@@ -112,6 +118,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "overlap_add", _overlap_add, cpu=_overlap_add_cpu, shape=_overlap_shape, forward=_overlap_forward, rule=(_windows,), backward=(_backward,),
+    cpu_backward=_cpu_backward,
     samples=_samples, dtypes=("float16", "bfloat16", "float32", "float64", "int64"), condition="absolute",
     doc="Windows (..., count, size), each `step` after the one before, added up to (..., length).",
     sizes=lambda rng: [Sample(rng.standard_normal((8, 512, 512)), step=128, length=511 * 128 + 512)],
