@@ -1,4 +1,4 @@
-"""Sums, products and moments over dims: sum, sum_of_squares, mean, prod, var."""
+"""Sums and moments over dims: sum, sum_of_squares, mean, var."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from tritensor.kernels.parts.axes import along, along_host, count, deviations, r
 from tritensor.kernels.parts.cpu.summation import centred, few, summed, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.kernels.parts.rows.moments import merged, walked
-from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.kernels.reductions.scan import scan_result
-from tritensor.llvm.passes.rows import products
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Work, normal_dims, ops
 
@@ -36,11 +34,6 @@ def _sum_of_squares(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.nda
 def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Mean over dims; NaN over none."""
     return np.true_divide(np.sum(x, axis=dim, keepdims=keepdim), np.sum(np.ones(x.shape), axis=dim, keepdims=keepdim))
-
-
-def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Product over dims; integers and bools in int64, 16-bit floats in float32."""
-    return np.prod(x, axis=dim, keepdims=keepdim)
 
 
 def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> np.ndarray:
@@ -85,49 +78,6 @@ def _mean_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     return np.full_like(out, np.nan, x.dtype)
 
 
-_WIDTHS = (16384, 512, 96)  # so many products of a row run side by side, first of the long rows: numpy alone takes one after the other
-_MANY = 4096  # elements from which that pays
-
-
-def _product(x: np.ndarray) -> np.ndarray:
-    """Product over axis 1 of a C-ordered (rows, n): of stretches side by side, then of the few that are left by halves.
-
-    Long chains would pass through the subnormal numbers, which are a hundred times slower; halves leap over most of them.
-    """
-    for width in _WIDTHS:
-        rows, n = x.shape
-        if width == _WIDTHS[-1]:  # a divisor leaves no rest
-            width = next((w for w in range(width, 2 * width) if n % w == 0), width)
-        if (steps := n // width) < 2:
-            continue
-        whole = steps * width
-        parts = np.multiply.reduce(x[:, :whole].reshape(rows, steps, width), axis=1)
-        if whole < n:
-            parts[:, : n - whole] *= x[:, whole:]
-        x = parts
-    left = np.ascontiguousarray(x.T)
-    while (n := len(left)) > 1:
-        last, half = left[-1], n // 2
-        left = left[:half] * left[half : 2 * half]
-        if n % 2:
-            left[0] *= last
-    return left[0] if len(left) else np.ones(x.shape[0], x.dtype)
-
-
-def _prod_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    kept = dtypes.accumulator(x.dtype)
-    dims = normal_dims("prod", dim, x.ndim)
-    # along the last dims rows lie in memory one behind the other: machine code, or stretches side by side
-    last = x.size > 0 and dims and dims == tuple(range(x.ndim - len(dims), x.ndim))
-    if last and (out := products(x.reshape(-1, count(x.shape, dims)))) is not None:
-        out = out.reshape(reduced(x.shape, dims, keepdim))
-    elif last and x.dtype == kept and x.flags.c_contiguous and x.size > _MANY:
-        out = _product(x.reshape(-1, count(x.shape, dims))).reshape(reduced(x.shape, dims, keepdim))
-    else:
-        out = np.multiply.reduce(x, axis=dims, dtype=kept, keepdims=keepdim)
-    return np.asarray(out, _sum_result(x.dtype)[0])
-
-
 def _var_cpu(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> np.ndarray:
     dims = normal_dims("var", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
@@ -145,11 +95,6 @@ def _var_cpu(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = 
 @triton.jit
 def _square(x, index):
     return x * x
-
-
-@triton.jit
-def multiply(a, b):
-    return a * b
 
 
 # Moments about the first of the reduced elements, which is as far from 0 as all of them: a mean of 1e4 kept in float32 loses four digits.
@@ -221,85 +166,6 @@ def _mean_cpu_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: Any) -> np.
     dims = normal_dims("mean", dim, len(x_shape))
     kept = dtypes.accumulator(g.dtype)
     return along_host(np.asarray(np.true_divide(g, count(x_shape, dims) or 1, dtype=kept)).astype(g.dtype, copy=False), x_shape, dims)
-
-
-def _prod_rule(g: Any, x: Any, dim: Any) -> Any:
-    """g times the product of all the others, by a tree of products: exact at zeros, at every order.
-
-    Upward, level k + 1 holds the products of neighbouring pairs of level k; downward, each of a pair gets what came
-    from above times its neighbour. At an infinity or NaN among no zeros it is NaN, as in PyTorch, which divides the product by it.
-    """
-    dims = normal_dims("prod", dim, len(x.shape))
-    kept = tuple(a for a in range(len(x.shape)) if a not in dims)
-    moved = ops.permute(x, dims=kept + dims)
-    shape = tuple(x.shape[a] for a in kept)
-    n = count(x.shape, dims)
-    # a tree of nothing has no root
-    if n == 0:
-        return ops.mul(x, 0.0)
-    levels = [reshaped(moved, (*shape, n))]
-    while levels[-1].shape[-1] > 1:
-        level = levels[-1]
-        if level.shape[-1] % 2:
-            one = ops.full(shape=(*shape, 1), value=1.0, dtype=x._array.dtype, device=x.device)
-            level = levels[-1] = ops.cat(level, one, dim=len(shape))
-        levels.append(ops.mul(_every_second(level, 0), _every_second(level, 1)))
-    down = ops.reshape(g, shape=(*shape, 1))
-    for level in reversed(levels[:-1]):
-        down = _first(down, level.shape[-1] // 2)
-        pair = ops.stack(ops.mul(down, _every_second(level, 1)), ops.mul(down, _every_second(level, 0)), dim=len(shape) + 1)
-        down = ops.reshape(pair, shape=level.shape)
-    down = ops.reshape(_first(down, n), shape=moved.shape)
-    order = kept + dims
-    others = ops.permute(down, dims=tuple(order.index(a) for a in range(len(order))))
-    among_zeros = ops.any(ops.eq(x, 0), dim=dims, keepdim=True)
-    return ops.where(ops.logical_or(ops.isfinite(x), among_zeros), others, float("nan"))
-
-
-def _every_second(x: Any, parity: int) -> Any:
-    """Every second element along the last dim."""
-    return ops.index_view(x, index=(*(slice(None) for _ in x.shape[:-1]), slice(parity, None, 2)))
-
-
-def _first(x: Any, n: int) -> Any:
-    """The first n along the last dim."""
-    return x if x.shape[-1] == n else ops.index_view(x, index=(*(slice(None) for _ in x.shape[:-1]), slice(0, n)))
-
-
-@triton.jit
-def _not_finite(x):
-    """1 for an infinity or NaN."""
-    return tl.where(tl.abs(x) < float("inf"), 0, 1)
-
-
-@triton.jit
-def _factor(x, index):
-    zero = x == 0
-    return tl.where(zero, 1, x), zero.to(tl.int32), _not_finite(x)
-
-
-@triton.jit
-def _factors(p, zeros, wild, p_, zeros_, wild_):
-    return p * p_, zeros + zeros_, wild + wild_
-
-
-# dx_i = g * product of the others: p / x_i without zeros, p at the only zero, else 0 (times an infinity or NaN: NaN); p is that of the nonzero
-@triton.jit
-def _other_factors(x, g, p, zeros, wild, index):
-    zero = x == 0
-    none = tl.where(wild > _not_finite(x), float("nan"), 0.0)
-    others = tl.where(zero, tl.where(zeros == 1, p, none), tl.where(zeros == 0, maths.div(p, tl.where(zero, 1, x)), none))
-    return g * others
-
-
-def _prod_backward(g: CudaArray, x: CudaArray, dim: Any) -> CudaArray:
-    dims = normal_dims("prod", dim, len(x.shape))
-    states = (dtypes.accumulator(x.dtype), np.dtype(np.int32), np.dtype(np.int32))
-    found = tuple(allocate(reduced(x.shape, dims, True), d, x) for d in states)
-    fold(ReductionFunctions(_factor, _factors, None, lambda states: (1, 0, 0)), (x,), dims, found, states)
-    dx = allocate(x.shape, x.dtype, x)
-    spread(_other_factors, (x, along(g, x.shape, dims), *(a.expand(x.shape) for a in found)), dims, (dx,))
-    return dx
 
 
 def _var_rule(g: Any, x: Any, dim: Any, correction: float) -> Any:
@@ -386,18 +252,6 @@ def samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _prod_samples(rng: np.random.Generator) -> list[Sample]:
-    zeros = rng.normal(size=(4, 5)) + 1.5
-    zeros[1, 2] = zeros[2, 1] = zeros[2, 3] = 0
-    return [
-        Sample(1 + 0.3 * rng.random(size=(3, 7)), dim=(0, 1), keepdim=False),
-        Sample(1 + 0.3 * rng.random(size=(3, 5, 2)), dim=(1,), keepdim=True),
-        Sample(zeros, dim=(1,), keepdim=False),
-        Sample(rng.normal(size=(3, 0)), dim=(1,), keepdim=False),
-        Sample(1 + 1e-2 * rng.normal(size=(1, 4200)), dim=(1,), keepdim=False, smooth=False),  # a long product
-    ]
-
-
 def _var_samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.normal(size=(5, 7)) + 3, dim=(0, 1), correction=1, keepdim=False),
@@ -432,10 +286,6 @@ reduction(
     cpu_backward=_mean_cpu_backward, kinds=("float", "complex"), samples=samples, sizes=_sizes, work=_work,
     condition="absolute",
     scalars=lambda count: (np.float64(count),),
-)  # fmt: skip
-reduction(
-    "prod", _prod, cpu=_prod_cpu, map=value, combine=multiply, finish=None, identity=lambda states: (1,), rule=_prod_rule, backward=_prod_backward,
-    result=_sum_result, kinds=NUMBERS, samples=_prod_samples,
 )  # fmt: skip
 reduction(
     "var", _var, cpu=_var_cpu, map=_moments, combine=merged, finish=_variance, identity=zero, rule=_var_rule, backward=_var_backward,

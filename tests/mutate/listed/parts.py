@@ -32,6 +32,11 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "if x.strides[dims[-1]] == x.itemsize or (kept):",
         ): "either way adds pairwise: which is quicker depends on the strides",
         (
+            "summed",
+            "if dims and (small := few(x, dims, keepdim)) is not None:",
+            "if False:",
+        ): "small arrays are then summed as large ones are",
+        (
             "few",
             "return out.reshape((1,) * x.ndim) if keepdim else out",
             "return None",
