@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import to_c_order
+from tritensor.kernels.parts.cpu import triangles
 from tritensor.kernels.parts.filling import filled, refuse_negative_size
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.ops.array import CudaArray
@@ -262,7 +264,7 @@ def _triangle_samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _register_triangle(name: str, of: Any, upper: bool, doc: str) -> None:
+def _register_triangle(name: str, of: Callable[[np.ndarray, int], np.ndarray], upper: bool, doc: str) -> None:
     def reference(x: np.ndarray, *, diagonal: int) -> np.ndarray:
         above = np.arange(x.shape[-1]) - np.arange(x.shape[-2])[:, None]  # the diagonal
         return np.where(above >= diagonal if upper else above <= diagonal, x, 0)
@@ -277,5 +279,5 @@ def _register_triangle(name: str, of: Any, upper: bool, doc: str) -> None:
     )  # fmt: skip
 
 
-_register_triangle("tril", np.tril, False, "The lower triangle of the last two dimensions, zeros above it.")
-_register_triangle("triu", np.triu, True, "The upper triangle of the last two dimensions, zeros below it.")
+_register_triangle("tril", triangles.lower, False, "The lower triangle of the last two dimensions, zeros above it.")
+_register_triangle("triu", triangles.upper, True, "The upper triangle of the last two dimensions, zeros below it.")

@@ -9,6 +9,7 @@ import numpy as np
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.factorizations.matrices import NUMBERS, adjoint, in_c_order, refuse_matrix, refuse_shape, solve_batch_or_each
 from tritensor.kernels.factorizations.triangular import solve_triangular_cpu
+from tritensor.kernels.parts.cpu import triangles
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 
@@ -66,6 +67,14 @@ def _rule(g: Any, y: Any, upper: bool) -> Any:
     return adjoint(ops.solve_triangular(adjoint(lower), adjoint(half), upper=True))
 
 
+def _cpu_backward(g: Any, y: np.ndarray, upper: bool) -> np.ndarray:
+    t, g = (y, g[0].swapaxes(-1, -2)) if upper else (y.swapaxes(-1, -2), g[0])
+    inner = t @ g
+    middle = (triangles.lower(inner) + triangles.lower(inner, -1).swapaxes(-1, -2)) / 2
+    half = solve_triangular_cpu(t, middle, upper=True)
+    return solve_triangular_cpu(t, half.swapaxes(-1, -2), upper=True).swapaxes(-1, -2)
+
+
 def _samples(rng: np.random.Generator) -> list[Sample]:
     # One triangle is read and the gradient is that among symmetric matrices: single elements have no differences to hold it to;
     # tests/kernels/factorizations asks of x x^H + 1.
@@ -78,7 +87,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cholesky", _cholesky, cpu=_cholesky_cpu, shape=_shape, rule=_rule, outputs=("y", "info"), samples=_samples, host=True, holomorphic=False,
+    "cholesky", _cholesky, cpu=_cholesky_cpu, shape=_shape, rule=_rule, cpu_backward=_cpu_backward, outputs=("y", "info"), samples=_samples, host=True, holomorphic=False,
     dtypes=NUMBERS, doc="The triangular factor of positive definite matrices.",
 )  # fmt: skip
 
@@ -117,6 +126,17 @@ def _solve_rule_l(g: Any, factor: Any, x: Any, upper: bool) -> Any:
     return ops.matmul(factor, both) if upper else ops.matmul(both, factor)
 
 
+def _solve_backward(
+    g: np.ndarray, factor: np.ndarray, x: np.ndarray, upper: bool, needs: tuple[bool, ...]
+) -> tuple[np.ndarray, np.ndarray | None]:
+    gb = _cholesky_solve_cpu(g, factor, upper=upper)
+    if not needs[1]:
+        return gb, None
+    h = gb @ x.swapaxes(-1, -2)
+    both = np.negative(h + h.swapaxes(-1, -2))
+    return gb, factor @ both if upper else both @ factor
+
+
 def _solve_samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
     lower = np.tril(x((2, 4, 4))) + 3 * np.eye(4)
@@ -128,6 +148,6 @@ def _solve_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cholesky_solve", _cholesky_solve, cpu=_cholesky_solve_cpu, shape=_solve_shape, rule=(_solve_rule_b, _solve_rule_l), outputs=("x",),
-    samples=_solve_samples, host=True, holomorphic=False, dtypes=NUMBERS, doc="x with l l^H x = b.",
+    "cholesky_solve", _cholesky_solve, cpu=_cholesky_solve_cpu, shape=_solve_shape, rule=(_solve_rule_b, _solve_rule_l),
+    cpu_backward=_solve_backward, outputs=("x",), samples=_solve_samples, host=True, holomorphic=False, dtypes=NUMBERS, doc="x with l l^H x = b.",
 )  # fmt: skip

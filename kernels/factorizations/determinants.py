@@ -52,7 +52,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "det", _det, cpu=_det_cpu, shape=_scalars("det"), samples=_samples, host=True, dtypes=NUMBERS, doc="Determinants.",
-    rule=lambda g, a: ops.mul(_factor(g), ops.cofactors(a)),
+    rule=lambda g, a: ops.mul(_factor(g), ops.cofactors(a)), cpu_backward=lambda g, a: g[..., None, None] * _cofactors_cpu(a),
 )  # fmt: skip
 
 
@@ -144,7 +144,12 @@ def _slogdet_rule(g: Any, a: Any, sign: Any) -> Any:
     return ops.mul(_factor(weight), t)
 
 
+def _slogdet_backward(g: Any, a: np.ndarray) -> np.ndarray:
+    weight = g[1]
+    return np.zeros_like(a) if weight is None else weight[..., None, None] * inverse(a)[0].swapaxes(-1, -2)
+
+
 op(
-    "slogdet", _slogdet, cpu=_slogdet_cpu, shape=_slogdet_shape, rule=_slogdet_rule, outputs=("sign", "logabsdet"), samples=_samples, host=True,
+    "slogdet", _slogdet, cpu=_slogdet_cpu, shape=_slogdet_shape, rule=_slogdet_rule, cpu_backward=_slogdet_backward, outputs=("sign", "logabsdet"), samples=_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="The sign (of complex matrices the phase) of the determinant and the logarithm of its absolute value.",
 )  # fmt: skip

@@ -11,9 +11,11 @@ from tritensor.ground.errors import GradError
 from tritensor.kernels.factorizations.matrices import (
     NUMBERS,
     adjoint,
+    array_gaps,
     columns,
     conjugate,
     converging,
+    diagonal_array,
     diagonal_of,
     identity,
     in_c_order,
@@ -56,6 +58,9 @@ def _eigh(a: np.ndarray, *, upper: bool) -> tuple[np.ndarray, np.ndarray]:
     return values, vectors
 
 
+_eigh_cpu = converging("eigh", _eigh)
+
+
 def _eigh_shape(a: Any, *, upper: bool) -> tuple[Spec, Spec]:
     refuse_matrix("eigh", a, square=True)
     return Spec(tuple(a.shape[:-1]), real_type(a.dtype)), Spec(tuple(a.shape), a.dtype)
@@ -77,6 +82,18 @@ def _eigh_rule(g: Any, values: Any, vectors: Any) -> Any:
     return ops.matmul(vectors, ops.matmul(_between(skew, values, g_values), adjoint(vectors)))
 
 
+def _eigh_backward(g: Any, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    g_values, g_vectors = g
+    t = vectors.swapaxes(-1, -2)
+    if g_vectors is None:
+        return (vectors * g_values[..., None, :]) @ t
+    inner = t @ g_vectors
+    core = (inner - inner.swapaxes(-1, -2)) / 2 / array_gaps(values)
+    if g_values is not None:
+        diagonal_array(core)[...] += g_values
+    return vectors @ (core @ t)
+
+
 def _eigh_samples(rng: np.random.Generator) -> list[Sample]:
     # one triangle is read, and signs and phases are any; tests/kernels/factorizations asks for gradients of what does not depend on them
     shapes = ((3, 3), (2, 4, 4), (1, 1), (0, 0), (2, 0, 0))
@@ -84,7 +101,7 @@ def _eigh_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "eigh", _eigh, cpu=converging("eigh", _eigh), shape=_eigh_shape, rule=_eigh_rule, outputs=("values", "vectors"), samples=_eigh_samples, host=True,
+    "eigh", _eigh, cpu=_eigh_cpu, shape=_eigh_shape, rule=_eigh_rule, cpu_backward=_eigh_backward, outputs=("values", "vectors"), samples=_eigh_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="Eigenvalues and eigenvectors of Hermitian matrices.",
 )  # fmt: skip
 
@@ -99,8 +116,12 @@ def _eigvalsh_rule(g: Any, a: Any, upper: bool) -> Any:
     return ops.matmul(ops.mul(vectors, columns(g)), adjoint(vectors))
 
 
+def _eigvalsh_backward(g: np.ndarray, a: np.ndarray, upper: bool) -> np.ndarray:
+    return _eigh_backward((g, None), *_eigh_cpu(a, upper=upper))
+
+
 op(
-    "eigvalsh", _eigvalsh, cpu=converging("eigvalsh", _eigvalsh), rule=_eigvalsh_rule, outputs=("values",),
+    "eigvalsh", _eigvalsh, cpu=converging("eigvalsh", _eigvalsh), rule=_eigvalsh_rule, cpu_backward=_eigvalsh_backward, outputs=("values",),
     samples=_eigh_samples, host=True, holomorphic=False, dtypes=NUMBERS, doc="Eigenvalues of Hermitian matrices.",
     shape=lambda a, *, upper: _eigh_shape(a, upper=upper)[0],
 )  # fmt: skip

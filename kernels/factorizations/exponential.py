@@ -104,6 +104,14 @@ def _rule(g: Any, a: Any) -> Any:
     return part(ops.matrix_exp(ops.cat(above, below, dim=a.ndim - 2)), slice(0, n), slice(n, None))
 
 
+def _cpu_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    n, t = a.shape[-1], a.swapaxes(-1, -2)
+    whole = np.zeros((*a.shape[:-2], 2 * n, 2 * n), a.dtype)
+    whole[..., :n, :n] = whole[..., n:, n:] = t
+    whole[..., :n, n:] = g
+    return np.array(_matrix_exp_cpu(whole)[..., :n, n:])
+
+
 def _samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
     found = in_c_order(0.01 * x((2, 2)), 0.2 * x((2, 3, 3)), x((3, 3)), np.stack([0.1 * x((2, 2)), 3 * x((2, 2))]), np.zeros((0, 3, 3)))
@@ -111,6 +119,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "matrix_exp", _matrix_exp, cpu=_matrix_exp_cpu, shape=_shape, rule=_rule, samples=_samples, host=True,
+    "matrix_exp", _matrix_exp, cpu=_matrix_exp_cpu, shape=_shape, rule=_rule, cpu_backward=_cpu_backward, samples=_samples, host=True,
     dtypes=("float64", "float32", "float16", "bfloat16"), doc="The exponential of square matrices.",
 )  # fmt: skip

@@ -150,6 +150,16 @@ def solve_batch_or_each(
     return y.reshape(*a.shape[:-2], *y.shape[1:]), info
 
 
+def diagonal_array(x: np.ndarray) -> np.ndarray:
+    """The main diagonals of the last two dims, a view to write to."""
+    return np.einsum("...ii->...i", x)
+
+
+def array_gaps(v: np.ndarray) -> np.ndarray:
+    """v_j - v_i of vectors (..., n), and 1 on the diagonal."""
+    return v[..., None, :] - v[..., None] + np.eye(v.shape[-1], dtype=v.dtype)
+
+
 def size_of(x: Any) -> Any:
     """LAPACK's |re| + |im|, by which pivots are chosen."""
     return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)

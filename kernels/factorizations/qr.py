@@ -17,6 +17,8 @@ from tritensor.kernels.factorizations.matrices import (
     part,
     refuse_matrix,
 )
+from tritensor.kernels.factorizations.triangular import solve_triangular_cpu
+from tritensor.kernels.parts.cpu import triangles
 from tritensor.ops.table import Sample, Spec, op, ops
 
 _MODES = ("reduced", "complete", "r")
@@ -40,17 +42,19 @@ def _shape(a: Any, *, mode: str) -> tuple[Spec, Spec]:
     return Spec((0,) if mode == "r" else (*batch, m, k), a.dtype), Spec((*batch, k, n), a.dtype)
 
 
+def _refuse_gradient(shape: tuple[int, ...], mode: str) -> None:
+    if mode == "r":
+        raise GradError("qr: mode 'r' has no gradient, for want of Q; use mode 'reduced'")
+    if mode == "complete" and shape[-2] > shape[-1]:
+        raise GradError(f"qr: a {tuple(shape)}: mode 'complete' has no gradient where there are more rows than columns; use mode 'reduced'")
+
+
 def _rule(g: Any, a: Any, q: Any, r: Any, mode: str) -> Any:
     """For m >= n: [gQ + Q sym(triu(gR R^H - Q^H gQ))] R^-H, sym the Hermitian matrix with that upper triangle; of a wide a = [a1 | a2] the columns
     a2 = Q R2 give gQ + a2 gR2^H to a1's. Walter and Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum
     experimental design" (2010); Roberts and Roberts, "QR and LQ decomposition matrix backpropagation algorithms" (2020)."""
     m, n = a.shape[-2:]
-    if mode == "r":
-        raise GradError("qr: mode 'r' has no gradient, for want of Q; use mode 'reduced'")
-    if mode == "complete" and m > n:
-        raise GradError(
-            f"qr: a {tuple(a.shape)}: mode 'complete' has no gradient where there are more rows than columns; use mode 'reduced'"
-        )
+    _refuse_gradient(a.shape, mode)
     gq, gr = (ops.mul(y, 0.0) if x is None else x for x, y in zip(g, (q, r), strict=True))
     if m >= n:
         return _tall(gq, gr, q, r)
@@ -74,6 +78,23 @@ def _tall(gq: Any, gr: Any, q: Any, r: Any) -> Any:
     return adjoint(ops.solve_triangular(r, adjoint(total), upper=True))
 
 
+def _cpu_backward(g: Any, a: np.ndarray, q: np.ndarray, r: np.ndarray, mode: str) -> np.ndarray:
+    m, n = a.shape[-2:]
+    _refuse_gradient(a.shape, mode)
+    gq, gr = (np.zeros_like(y) if x is None else x for x, y in zip(g, (q, r), strict=True))
+    if m >= n:
+        return _tall_arrays(gq, gr, q, r)
+    right = gr[..., m:]
+    left = _tall_arrays(gq + a[..., m:] @ right.swapaxes(-1, -2), gr[..., :m], q, r[..., :m])
+    return np.concatenate([left, q @ right], -1)
+
+
+def _tall_arrays(gq: np.ndarray, gr: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+    inner = gr @ r.swapaxes(-1, -2) - q.swapaxes(-1, -2) @ gq
+    whole = gq + q @ (triangles.upper(inner) + triangles.upper(inner, 1).swapaxes(-1, -2))
+    return solve_triangular_cpu(r, whole.swapaxes(-1, -2), upper=True).swapaxes(-1, -2)
+
+
 def _samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
     found = in_c_order(x((4, 3)), x((2, 2, 4)), mode="reduced") + in_c_order(x((3, 3)), x((2, 4)), mode="complete")
@@ -82,7 +103,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 # The CPU runs the references as they are: LAPACK keeps the type, and plain_cpu's care for that costs as much again as a small matrix's reflectors.
 op(
-    "qr", _qr, cpu=lambda a, *, mode: _qr(a, mode=mode), shape=_shape, rule=_rule, outputs=("q", "r"), samples=_samples, host=True,
+    "qr", _qr, cpu=lambda a, *, mode: _qr(a, mode=mode), shape=_shape, rule=_rule, cpu_backward=_cpu_backward, outputs=("q", "r"), samples=_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="a = q r.",
 )  # fmt: skip
 

@@ -10,8 +10,10 @@ from tritensor.ground.errors import GradError, ShapeError
 from tritensor.kernels.factorizations.matrices import (
     NUMBERS,
     adjoint,
+    array_gaps,
     columns,
     converging,
+    diagonal_array,
     diagonal_of,
     identity,
     in_c_order,
@@ -32,6 +34,9 @@ def _svd(a: np.ndarray, *, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarr
     """u (..., m, k), s (..., k) from the largest, vh (..., k, n), k the smaller of m and n; full: u (m, m) and vh (n, n)."""
     u, s, v = np.linalg.svd(a, full_matrices=full)
     return u, s, v
+
+
+_svd_cpu = converging("svd", _svd)
 
 
 def _svd_shape(a: Any, *, full: bool) -> tuple[Spec, Spec, Spec]:
@@ -83,6 +88,32 @@ def _svd_rule(g: Any, u: Any, s: Any, v: Any) -> Any:
     return y
 
 
+def _svd_backward(g: Any, u: np.ndarray, s: np.ndarray, v: np.ndarray) -> np.ndarray:
+    gu, gs, gv = g
+    k = s.shape[-1]
+    u, v = u[..., :k], v[..., :k, :]
+    as_columns, as_rows = s[..., None, :], s[..., None]
+    if gu is None and gv is None:
+        return (u * gs[..., None, :]) @ v
+    gaps, core = array_gaps(s * s), np.zeros((*s.shape, k), s.dtype)
+    if gs is not None:
+        diagonal_array(core)[...] = gs
+    if gu is not None:
+        inner = u.swapaxes(-1, -2) @ (gu := gu[..., :k])
+        core += (inner - inner.swapaxes(-1, -2)) / gaps * as_columns
+    if gv is not None:
+        inner = v @ (gv := gv[..., :k, :]).swapaxes(-1, -2)
+        core += (inner - inner.swapaxes(-1, -2)) / gaps * as_rows
+    y = u @ (core @ v)
+    if gu is not None and u.shape[-2] > k:
+        scaled = gu / as_columns
+        y += (scaled - u @ (u.swapaxes(-1, -2) @ scaled)) @ v
+    if gv is not None and v.shape[-1] > k:
+        scaled = gv / as_rows
+        y += u @ (scaled - (scaled @ v.swapaxes(-1, -2)) @ v)
+    return y
+
+
 def _plus(x: Any, y: Any) -> Any:
     return y if x is None else ops.add(x, y)
 
@@ -107,7 +138,7 @@ def _svd_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "svd", _svd, cpu=converging("svd", _svd), shape=_svd_shape, rule=_svd_rule, outputs=("u", "s", "v"), samples=_svd_samples, host=True,
+    "svd", _svd, cpu=_svd_cpu, shape=_svd_shape, rule=_svd_rule, cpu_backward=_svd_backward, outputs=("u", "s", "v"), samples=_svd_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="a = u diag(s) v, singular values from the largest.",
 )  # fmt: skip
 
@@ -128,13 +159,18 @@ def _svdvals_rule(g: Any, a: Any) -> Any:
     return ops.matmul(ops.mul(u, columns(g)), v)
 
 
+def _svdvals_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    u, s, v = _svd_cpu(a, full=False)
+    return _svd_backward((None, g, None), u, s, v)
+
+
 def _svdvals_samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
     return in_c_order(*map(x, ((3, 3), (4, 2), (2, 2, 3)))) + in_c_order(x((0, 3)), x((2, 0, 0)), smooth=False)
 
 
 op(
-    "svdvals", _svdvals, cpu=converging("svdvals", _svdvals), shape=_svdvals_shape, rule=_svdvals_rule, outputs=("s",), samples=_svdvals_samples, host=True,
+    "svdvals", _svdvals, cpu=converging("svdvals", _svdvals), shape=_svdvals_shape, rule=_svdvals_rule, cpu_backward=_svdvals_backward, outputs=("s",), samples=_svdvals_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="Singular values.",
 )  # fmt: skip
 
@@ -180,6 +216,12 @@ def _pinv_rule(g: Any, a: Any, y: Any) -> Any:
     return ops.add(found, ops.sub(left, ops.matmul(ops.matmul(left, y), a)))
 
 
+def _pinv_backward(g: np.ndarray, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+    yt, gt = y.swapaxes(-1, -2), g.swapaxes(-1, -2)
+    right, left = gt @ (y @ yt), (yt @ y) @ gt
+    return np.asarray(right - a @ (y @ right) + left - (left @ y) @ a - yt @ (g @ yt))
+
+
 def _pinv_samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
     zero, small = np.zeros(()), np.full((), 1e-3)
@@ -190,6 +232,6 @@ def _pinv_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pinv", _pinv, cpu=converging("pinv", _pinv), shape=_pinv_shape, rule=(_pinv_rule, None, None), samples=_pinv_samples, host=True,
+    "pinv", _pinv, cpu=converging("pinv", _pinv), shape=_pinv_shape, rule=(_pinv_rule, None, None), cpu_backward=(_pinv_backward, None, None), samples=_pinv_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="The pseudo-inverse of Moore and Penrose.",
 )  # fmt: skip

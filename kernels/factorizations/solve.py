@@ -72,6 +72,10 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x, info
 
 
+def _solve_cpu(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return solve_batch_or_each(_solve_blocks, first_zero_pivot, a, b)
+
+
 def _solve_shape(a: Any, b: Any) -> tuple[Spec, Spec]:
     refuse_matrix("solve", a, square=True)
     refuse_shape("solve", b, label="B")
@@ -89,6 +93,11 @@ def _solve_rule_b(g: Any, a: Any) -> Any:
     return ops.solve(transposed(a), g[0])[0]
 
 
+def _solve_backward(g: Any, a: np.ndarray, x: np.ndarray, needs: tuple[bool, ...]) -> tuple[np.ndarray | None, np.ndarray]:
+    gb = _solve_cpu(a.swapaxes(-1, -2), g[0])[0]
+    return (np.negative(gb @ x.swapaxes(-1, -2)) if needs[0] else None), gb
+
+
 def _matrix(rng: np.random.Generator, *size: int) -> np.ndarray:
     return rng.standard_normal(size) / size[-1] + 2 * np.eye(size[-1])
 
@@ -101,8 +110,8 @@ def _solve_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "solve", _solve, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), outputs=("x", "info"), samples=_solve_samples, host=True,
-    dtypes=NUMBERS, doc="x with a x = b.", cpu=lambda a, b: solve_batch_or_each(_solve_blocks, first_zero_pivot, a, b),
+    "solve", _solve, cpu=_solve_cpu, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), cpu_backward=_solve_backward, outputs=("x", "info"), samples=_solve_samples, host=True,
+    dtypes=NUMBERS, doc="x with a x = b.",
 )  # fmt: skip
 
 
@@ -126,11 +135,16 @@ def _inv_rule(g: Any, y: Any) -> Any:
     return ops.neg(ops.matmul(t, ops.matmul(g[0], t)))
 
 
+def _inv_backward(g: Any, y: np.ndarray) -> np.ndarray:
+    t = y.swapaxes(-1, -2)
+    return np.negative(t @ (g[0] @ t))
+
+
 def _inv_samples(rng: np.random.Generator) -> list[Sample]:
     return in_c_order(_matrix(rng, 3, 3), _matrix(rng, 2, 2, 2), np.zeros((2, 0, 0))) + in_c_order(np.zeros((3, 3)), smooth=False)
 
 
 op(
-    "inv", _inv, cpu=inverse, shape=_inv_shape, rule=_inv_rule, outputs=("y", "info"), samples=_inv_samples, host=True, dtypes=NUMBERS,
+    "inv", _inv, cpu=inverse, shape=_inv_shape, rule=_inv_rule, cpu_backward=_inv_backward, outputs=("y", "info"), samples=_inv_samples, host=True, dtypes=NUMBERS,
     doc="Inverses of square matrices.",
 )  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.factorizations.matrices import MANY, NUMBERS, batched, refuse_matrix, refuse_shape, refuse_type, runs, transposed
+from tritensor.kernels.parts.cpu import triangles
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 BLOCK = 32
@@ -19,6 +20,11 @@ def _substitute(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     # of small matrices a numpy call on one row costs more than its arithmetic: the batch goes innermost
     if math.prod(a.shape[:-2]) >= MANY and a.shape[-1]:
         return _of_many(a, b, unit)
+    if a.shape[-1] <= BLOCK:
+        try:
+            return _by_lapack(a, b, unit)
+        except np.linalg.LinAlgError:  # of a zero on the diagonal, by which the steps below divide
+            pass
     x = np.array(b, order="C")
     for i in range(a.shape[-1]):
         if i:
@@ -26,6 +32,12 @@ def _substitute(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
         if not unit:
             x[..., i, :] /= a[..., i, i, None]
     return x
+
+
+def _by_lapack(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
+    """The same by one call of gesv: turned about, L is an upper triangle, of which an elimination exchanges no rows and changes nothing."""
+    triangle = triangles.lower(a, -1) + np.eye(a.shape[-1], dtype=a.dtype) if unit else triangles.lower(a)
+    return np.ascontiguousarray(np.linalg.solve(triangle[..., ::-1, ::-1], b[..., ::-1, :])[..., ::-1, :])
 
 
 def _of_many(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
@@ -105,6 +117,16 @@ def _rule_b(g: Any, a: Any, upper: bool, unitriangular: bool) -> Any:
     return ops.solve_triangular(transposed(a), g, upper=not upper, unitriangular=unitriangular)
 
 
+def _cpu_backward(
+    g: np.ndarray, a: np.ndarray, x: np.ndarray, upper: bool, unitriangular: bool, needs: tuple[bool, ...]
+) -> tuple[np.ndarray | None, np.ndarray]:
+    gb = solve_triangular_cpu(a.swapaxes(-1, -2), g, upper=not upper, unitriangular=unitriangular)
+    if not needs[0]:
+        return None, gb
+    full, off = np.negative(gb @ x.swapaxes(-1, -2)), int(unitriangular)
+    return (triangles.upper(full, off) if upper else triangles.lower(full, -off)), gb
+
+
 def _samples(rng: np.random.Generator) -> list[Sample]:
     def a(*size: int) -> np.ndarray:
         return rng.uniform(-1, 1, size) / size[-1] + 1.5 * np.eye(size[-1])
@@ -120,6 +142,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "solve_triangular", _solve_triangular, cpu=solve_triangular_cpu, shape=_shape, rule=(_rule_a, _rule_b), outputs=("x",), samples=_samples, host=True,
-    dtypes=NUMBERS, doc="x with T x = b for a triangle T of a.",
+    "solve_triangular", _solve_triangular, cpu=solve_triangular_cpu, shape=_shape, rule=(_rule_a, _rule_b), cpu_backward=_cpu_backward,
+    outputs=("x",), samples=_samples, host=True, dtypes=NUMBERS, doc="x with T x = b for a triangle T of a.",
 )  # fmt: skip
