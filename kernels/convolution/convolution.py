@@ -250,6 +250,22 @@ def weight_work(x: Any, g: Any, *, kernel_size: Sizes, groups: int, **_: Any) ->
     return Work(2 * math.prod(g.shape) * taps, (math.prod(x.shape) + math.prod(g.shape) + g.shape[1] * taps) * x.dtype.itemsize)
 
 
+def _backward_of_input(convolve: Callable[..., Any], to_weight: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
+    """The corners of conv_input's gradients to g and the weight."""
+    return (
+        by_names(convolve, "weight", *_HOW),
+        by_names(lambda gg, g, weight_shape, **how: to_weight(gg, g, kernel_size=weight_shape[2:], **how), "g", "weight_shape", *_HOW),
+    )
+
+
+def _backward_of_weight(convolve: Callable[..., Any], to_input: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
+    """The corners of conv_weight's gradients to x and g."""
+    return (
+        by_names(lambda gw, g, x_shape, **how: to_input(g, gw, size=x_shape[2:], **how), "g", "x_shape", *_HOW),
+        by_names(lambda gw, x, **how: convolve(x, gw, **how), "x", *_HOW),
+    )
+
+
 _HOW = ("stride", "padding", "dilation", "groups")
 for _axes in (1, 2, 3):
     op(
@@ -267,11 +283,8 @@ for _axes in (1, 2, 3):
             by_names(lambda gg, g, weight_shape, **how: rule_weight(g, gg, weight_shape, **how), "g", "weight_shape", *_HOW),
             rule_bias,
         ),
-        backward=(
-            by_names(forward, "weight", *_HOW),
-            by_names(lambda gg, g, weight_shape, **how: weight_forward(gg, g, kernel_size=weight_shape[2:], **how), "g", "weight_shape", *_HOW),
-            backward_bias,
-        ),
+        backward=(*_backward_of_input(forward, weight_forward), backward_bias),
+        cpu_backward=(*_backward_of_input(cpu_forward, weight_cpu), cpu_backward_bias),
         samples=samples.to_input(_axes), work=input_work, condition="absolute", autocast="lower", layout="images",
     )  # fmt: skip
     op(
@@ -280,9 +293,6 @@ for _axes in (1, 2, 3):
             by_names(lambda gw, g, x_shape, **how: rule_x(g, gw, x_shape, **how), "g", "x_shape", *_HOW),
             by_names(lambda gw, x, **how: _rule_of_gradient(x, gw, **how), "x", *_HOW),
         ),
-        backward=(
-            by_names(lambda gw, g, x_shape, **how: input_forward(g, gw, size=x_shape[2:], **how), "g", "x_shape", *_HOW),
-            by_names(lambda gw, x, **how: forward(x, gw, **how), "x", *_HOW),
-        ),
+        backward=_backward_of_weight(forward, input_forward), cpu_backward=_backward_of_weight(cpu_forward, input_cpu),
         samples=samples.to_weight(_axes), work=weight_work, condition="absolute", layout="images",
     )  # fmt: skip

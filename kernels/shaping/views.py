@@ -288,7 +288,7 @@ def _unfold_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: int, size: in
     # neither the elements of one window nor those at one place of all windows are the same: the fewer of the two are added one after the other
     axis = dim if g.shape[dim] < size else g.ndim - 1
     for k in range(g.shape[axis]):
-        at = (*(slice(None),) * axis, k)
+        at: tuple[Any, ...] = (*(slice(None),) * axis, k)
         windows[at] += g[at]
     return y.astype(g.dtype, copy=False)
 
