@@ -184,7 +184,7 @@ op(
 op(
     "edge_pad_adjoint", _adjoint_reference, cpu=_adjoint_cpu, shape=_adjoint_shape, forward=_adjoint_forward,
     rule=lambda gg, sides, mode: ops.edge_pad(gg, sides=sides, mode=mode), backward=lambda gg, sides, mode: _forward(gg, sides=sides, mode=mode),
-    samples=lambda rng: _cases(rng, True),
+    cpu_backward=lambda gg, sides, mode: _cpu(gg, sides=sides, mode=mode), samples=lambda rng: _cases(rng, True),
     sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 134, 134)), sides=((3, 3), (3, 3)), mode="reflect")], work=_adjoint_work,
     layout="images", condition="absolute",
 )  # fmt: skip

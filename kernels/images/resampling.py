@@ -210,7 +210,7 @@ op(
 op(
     "resample_adjoint", _adjoint_reference, cpu=_adjoint_cpu, shape=_adjoint_shape, forward=_adjoint_forward,
     rule=_gradient(lambda g, **how: ops.resample(g, **how), "g_shape"), backward=_gradient(_forward, "g_shape"),
-    samples=lambda rng: _cases(rng, True), layout="images",
+    cpu_backward=_gradient(_cpu, "g_shape"), samples=lambda rng: _cases(rng, True), layout="images",
     sizes=lambda rng: [Sample(rng.standard_normal((8, 32, 128, 128)), size=(64, 64), mode="linear", align_corners=False, factors=(None, None))],
     work=_adjoint_work, condition=(_of_output, _of_gradient),
 )  # fmt: skip

@@ -230,8 +230,8 @@ def _register(axes: int) -> None:
     )  # fmt: skip
     op(
         f"{name}_spread", _spread_reference, cpu=_spread_cpu, shape=_spread_shape(axes), forward=_spread_forward,
-        rule=by_names(average, *_HOW), backward=by_names(_forward, *_HOW), samples=samples.shares(axes, _reference), condition="absolute",
-        layout="images",
+        rule=by_names(average, *_HOW), backward=by_names(_forward, *_HOW), cpu_backward=by_names(_cpu, *_HOW),
+        samples=samples.shares(axes, _reference), condition="absolute", layout="images",
     )  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def _by_taps(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
     return y, index
 
 
-def _blind(s: Windows) -> np.ndarray | None:
+def blind(s: Windows) -> np.ndarray | None:
     """Which windows see no cell, (*outs, 1), whose index names none: those whose dilated taps pass the image by. None where all see some."""
     if max(s.dilation) == 1:  # padding is at most half of the window: without gaps each sees a cell
         return None
@@ -128,7 +128,7 @@ def _blind(s: Windows) -> np.ndarray | None:
 def scatter(g: np.ndarray, index: np.ndarray, s: Windows) -> np.ndarray:
     """dx (P, *size, L): each cell gets the gradients of the windows that chose it."""
     count, inner, cells_of_one = g.shape[0], g.shape[-1], math.prod(s.size)
-    unseeing = _blind(s)
+    unseeing = blind(s)
     if unseeing is not None:
         g, index = (np.where(unseeing, v.dtype.type(0), v) for v in (g, index))
     if inner == 1 and unseeing is None:

@@ -269,6 +269,19 @@ def _gather_reference(
     return np.where(seen, y.reshape(indices.shape), 0)
 
 
+def cpu_gather(
+    x: np.ndarray, indices: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
+) -> np.ndarray:
+    """What _gather_reference gives."""
+    s = Windows(x.shape[2:], indices.shape[2:], tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
+    planes = indices.shape[0] * indices.shape[1]
+    unseeing = cpu.blind(s)
+    at = indices if unseeing is None else np.where(unseeing[..., 0], 0, indices)
+    flat = x.reshape(planes, math.prod(s.size))
+    y = flat[np.arange(planes)[:, None], at.reshape(planes, math.prod(s.outs))].reshape(indices.shape)
+    return y if unseeing is None else np.where(unseeing[..., 0], x.dtype.type(0), y)
+
+
 def _gather(x: CudaArray, indices: CudaArray, **_windows: Sizes) -> CudaArray:
     last, lead = is_channels_last(x) or is_channels_last(indices), (1,) * (5 - len(x.shape))
     memory, y = image_for(tuple(indices.shape), x.dtype, x, last)
@@ -310,12 +323,12 @@ def _register(axes: int) -> None:
     )  # fmt: skip
     op(
         f"{name}_scatter", _scatter_reference, cpu=cpu_scatter, shape=_scatter_shape(axes), forward=_scatter,
-        rule=(by_names(gather, "indices", *_HOW), None), backward=(lambda gg, indices: _gather(gg, indices), None), samples=pooled.scatter,
-        layout="images",
+        rule=(by_names(gather, "indices", *_HOW), None), backward=(lambda gg, indices: _gather(gg, indices), None),
+        cpu_backward=(by_names(cpu_gather, "indices", *_HOW), None), samples=pooled.scatter, layout="images",
     )  # fmt: skip
     op(
-        f"{name}_gather", _gather_reference, shape=_gather_shape(axes), forward=_gather, rule=(_gradient(scatter), None),
-        backward=(_gradient(_scatter), None), samples=pooled.gather, layout="images",
+        f"{name}_gather", _gather_reference, cpu=cpu_gather, shape=_gather_shape(axes), forward=_gather, rule=(_gradient(scatter), None),
+        backward=(_gradient(_scatter), None), cpu_backward=(_gradient(cpu_scatter), None), samples=pooled.gather, layout="images",
     )  # fmt: skip
 
 

@@ -247,5 +247,6 @@ def _frexp_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "frexp", _frexp_reference, shape=_frexp_shape, forward=_frexp_forward, rule=_frexp_rule, backward=_frexp_backward,
+    cpu_backward=lambda g, exponent: g[0] * np.ldexp(np.ones((), g[0].dtype), -exponent),
     outputs=("mantissa", "exponent"), layout="elementwise", samples=_frexp_samples,
 )  # fmt: skip
