@@ -17,6 +17,7 @@ from tritensor.kernels.parts import elementwise
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import convert, to_c_order
 from tritensor.kernels.parts.cpu.blocks import upcast
+from tritensor.kernels.parts.cpu.summation import summed
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.indices.error_reports import watch
@@ -184,6 +185,37 @@ def _cpu(
     return np.asarray(loss, kept), peaks, count if reduction == "mean" else np.empty(0, kept)
 
 
+def _cpu_backward(
+    g: np.ndarray, x: np.ndarray, weight: np.ndarray, target: np.ndarray, bias: np.ndarray | None, peaks: np.ndarray, reduction: str,
+    ignore_index: int, label_smoothing: float, chunk: int, needs: tuple[bool, ...],
+) -> Arrays:  # fmt: skip
+    """Logits are computed again, chunk by chunk, and with them their part of each gradient."""
+    kept, step = dtypes.accumulator(x.dtype), rows_of_chunk(len(x), len(weight), chunk)
+    rows, w, b = upcast(x), upcast(weight), upcast(bias)
+    share = np.count_nonzero(target != ignore_index) if reduction == "mean" else 1
+    up = np.empty(len(x), kept)
+    up[...] = np.true_divide(g, share, dtype=kept)
+    dx, dw, db = np.empty(x.shape, x.dtype), np.zeros(w.shape, kept), np.zeros(len(w), kept)
+    for start in range(0, len(x), step):
+        part = slice(start, start + step)
+        logits = registry["linear"].cpu(rows[part], w, b)
+        down, _, _ = cpu.cpu_backward(
+            up[part], logits, target[part], None, up[part], peaks[part], "none", ignore_index, label_smoothing, (True, False, False)
+        )
+        if needs[0]:
+            dx[part] = down @ w
+        if needs[1]:
+            dw += down.T @ rows[part]
+        if needs[3]:
+            db += summed(down, (0,))
+    return (
+        dx if needs[0] else None,
+        dw.astype(weight.dtype, copy=False) if needs[1] else None,
+        None,
+        db.astype(x.dtype) if needs[3] else None,
+    )
+
+
 def _rule(
     g: Any, x: Any, weight: Any, target: Any, bias: Any, reduction: str, ignore_index: int, label_smoothing: float, needs: tuple[bool, ...]
 ) -> Arrays:
@@ -239,7 +271,8 @@ def _work(x: Any, weight: Any, target: Any, bias: Any = None, **attrs: Any) -> W
 
 
 op(
-    "linear_cross_entropy", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, outputs=("loss", "peaks", "total"),
+    "linear_cross_entropy", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward,
+    cpu_backward=_cpu_backward, outputs=("loss", "peaks", "total"),
     residuals=("peaks", "total"), samples=_samples, sizes=_sizes, work=_work, reports=True, autocast="lower",
     borrows=("x", "weight", "target", "bias"), condition=("measured", _gradient_scales, "stored"),
 )  # fmt: skip

@@ -269,9 +269,7 @@ def _gather_reference(
     return np.where(seen, y.reshape(indices.shape), 0)
 
 
-def cpu_gather(
-    x: np.ndarray, indices: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
-) -> np.ndarray:
+def cpu_gather(x: np.ndarray, indices: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> np.ndarray:
     """What _gather_reference gives."""
     s = Windows(x.shape[2:], indices.shape[2:], tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
     planes = indices.shape[0] * indices.shape[1]
