@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -111,13 +110,13 @@ def _where_shape(condition: Any, a: Any, b: Any) -> Spec:
 _where_loop = formula_llvm.formula_loop(_where)
 
 
-def _machine_where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, spec: Spec, out: np.ndarray | None) -> np.ndarray | None:
+def _machine_where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray | None:
     """The choice among many floats by machine code: numpy's guesses which side comes next, and is wrong half of the time."""
-    if math.prod(spec.shape) < MANY or dtypes.of(spec.dtype).kind != "float":
+    if dtypes.of(a.dtype).kind != "float":
         return None
     given, shape, order = formula_llvm.to_common_layout((condition, a, b))
-    y = np.empty(shape, spec.dtype, order) if out is None else out
-    return y if y.shape == shape and y.dtype == spec.dtype and _where_loop(given, y) else None
+    y = np.empty(shape, a.dtype, order) if out is None else out
+    return y if y.shape == shape and y.dtype == a.dtype and _where_loop(given, y) else None
 
 
 def _where_reference(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
@@ -126,13 +125,15 @@ def _where_reference(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
 
 
 def _where_cpu(condition: np.ndarray, a: Any, b: Any, *, out: np.ndarray | None = None) -> np.ndarray:
-    spec = _where_shape(condition, a, b)
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        if (found := _machine_where(condition, a, b, spec, out)) is not None:
-            return found
-        y = np.where(condition, a, b)
+    whole = np.broadcast(condition, a, b)
+    arrays = [x for x in (a, b) if isinstance(x, np.ndarray)]
+    dtype = arrays[0].dtype if arrays else _where_type(a, b)
+    if whole.size >= MANY and len(arrays) == 2 and (found := _machine_where(condition, a, b, out)) is not None:
+        return found
+    if whole.size >= MANY and len(arrays) < 2:
+        y = select(condition, a, b, whole.shape, dtype)
     else:
-        y = select(condition, a, b, spec.shape, spec.dtype)
+        y = np.where(condition, *[x if isinstance(x, np.ndarray) else dtype.type(x) for x in (a, b)])
     if out is None:
         return y
     np.copyto(out, y)

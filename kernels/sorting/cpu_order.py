@@ -8,13 +8,15 @@ import numpy as np
 
 from tritensor.kernels.sorting.ordered_keys import key_bits, numpy_keys
 
+FEW = 512
+
 
 def to_rows(x: np.ndarray, dim: int) -> np.ndarray:
     """x as C-ordered rows (m, n) along dim; a 0-d array is one row of one."""
     if x.ndim == 0:
         return x.reshape(1, 1)
     n = x.shape[dim]
-    moved = x if dim == x.ndim - 1 else np.moveaxis(x, dim, -1)
+    moved = x.swapaxes(dim, -1)
     return np.ascontiguousarray(moved).reshape(math.prod(moved.shape[:-1]), n)
 
 
@@ -22,8 +24,9 @@ def from_rows(rows: np.ndarray, shape: tuple[int, ...], dim: int) -> np.ndarray:
     """Rows (m, k) along dim again, in C order: an array of `shape` with k in that dim."""
     if not shape:
         return rows.reshape(())
-    moved = rows.reshape(*shape[:dim], *shape[dim + 1 :], rows.shape[1])
-    return moved if dim == len(shape) - 1 else np.ascontiguousarray(np.moveaxis(moved, -1, dim))
+    if dim == len(shape) - 1:
+        return rows.reshape(*shape[:-1], rows.shape[1])
+    return np.ascontiguousarray(rows.reshape(*shape[:dim], shape[-1], *shape[dim + 1 : -1], rows.shape[1]).swapaxes(dim, -1))
 
 
 def take_in_rows(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -76,6 +79,11 @@ def _order_of_wide(keys: np.ndarray) -> np.ndarray:
 
 def stable_order(rows: np.ndarray, descending: bool) -> np.ndarray:
     """int64 (m, n): the columns of every row's elements in order, equal ones in the order of their columns."""
+    # of few elements numpy's own stable order is there before they have keys
+    if rows.size <= FEW and rows.dtype.kind != "V":
+        if not descending:
+            return rows.argsort(1, "stable")
+        return rows.shape[1] - 1 - rows[:, ::-1].argsort(1, "stable")[:, ::-1]
     return _order_of_keys(numpy_keys(rows, descending), key_bits(rows.dtype))
 
 
@@ -106,7 +114,7 @@ def first_columns(rows: np.ndarray, k: int, descending: bool) -> np.ndarray:
     m, n = rows.shape
     if k == 0 or m == 0:
         return np.zeros((m, k), np.int64)
-    if 4 * k >= n or n < 64:
+    if 4 * k >= n or n < 64 or rows.size <= FEW:
         return np.ascontiguousarray(stable_order(rows, descending)[:, :k])
     keys = _partition_keys(rows, descending)
     edge = np.partition(keys, k - 1, axis=1)[:, k - 1 : k]
