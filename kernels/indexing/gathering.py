@@ -22,7 +22,7 @@ from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range, first, out_of_range, report, spot, watch
 from tritensor.kernels.parts.indices.flat_positions import at_least_1d, fold_at, position_blocks, put_at, reached, row_keys
-from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_fold_rows, put_rows
+from tritensor.kernels.parts.indices.rows_by_key import FEW_SUMS, keys_of, numpy_fold_rows, put_rows
 from tritensor.kernels.parts.view_arithmetic import zero_tensor
 from tritensor.ops.array import CudaArray, contiguous_strides
 from tritensor.ops.table import Sample, Spec, op, ops
@@ -264,6 +264,9 @@ def fold_along(name: str, ufunc: np.ufunc, y: np.ndarray, index: np.ndarray, sou
         check_range(name, keys, y.shape[dim], dim, negative=False)
         values = reached(source, index.shape).astype(y.dtype, copy=False).reshape(lead, keys.size, width)
         numpy_fold_rows(ufunc, y.reshape(lead, y.shape[dim], width), keys.astype(np.int64, copy=False), values)
+    elif ufunc is np.add and y.dtype.kind == "f" and max(y.size, index.size) <= FEW_SUMS:
+        for block, at in position_blocks(name, y.shape, index, dim):
+            y += np.bincount(at, reached(source, index.shape)[block].reshape(-1), y.size).reshape(y.shape)
     # ufunc.at adds one element after the other, so that long sums in float32 would lose digits
     elif ufunc is np.add and y.dtype == np.float32:
         step = max(BLOCK_ELEMENTS // max(y[:1].size, 1), 1) if dim else y.shape[0]  # slices that do not meet are summed apart, in the cache

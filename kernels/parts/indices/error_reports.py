@@ -33,10 +33,11 @@ def check_range(name: str, index: np.ndarray, size: int, dim: int, *, negative: 
     if index.size == 0:
         return
     # One pass where it can be had: read as unsigned numbers, negative ones are large.
-    if not negative and index.dtype == np.int64 and index.flags.c_contiguous and int(index.view(np.uint64).max()) < size:
-        return
+    if not negative and index.dtype == np.int64 and index.flags.c_contiguous:
+        if int(np.maximum.reduce(index.view(np.uint64), axis=None)) < size:
+            return
     low = -size if negative else 0
-    if int(index.min()) < low or int(index.max()) >= size:
+    if int(np.minimum.reduce(index, axis=None)) < low or int(np.maximum.reduce(index, axis=None)) >= size:
         at = int(np.flatnonzero((index < low) | (index >= size))[0])
         raise OutOfRangeError(out_of_range(name, dim, size, int(index.reshape(-1)[at]), spot(at, index.shape)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tritensor.kernels.parts.indices.error_reports import check_range
 from tritensor.ops.array import contiguous_strides
 
 BLOCK = 1 << 14  # elements whose positions and values are in the cache together
+FEW = 1 << 11  # elements of which what does not change between calls is kept
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
@@ -31,6 +33,12 @@ def position_blocks(name: str, shape: tuple[int, ...], index: np.ndarray, dim: i
     Raises IndexError, in `name`'s words, at the first block that holds an index out of range (negative ones are).
     """
     strides, size = contiguous_strides(shape), shape[dim]
+    if 0 < index.size <= FEW and _inside(index, size):
+        at = np.multiply(index, strides[dim], dtype=np.int64, casting="unsafe")
+        if index.ndim > 1:
+            at += _few_bases(index.shape, strides, dim)
+        yield (...,), at.reshape(-1)
+        return
     for block in _blocks(index.shape):
         at = index[block]
         if not _inside(at, size):
@@ -41,11 +49,18 @@ def position_blocks(name: str, shape: tuple[int, ...], index: np.ndarray, dim: i
         yield block, at.reshape(-1)
 
 
+@lru_cache(maxsize=128)
+def _few_bases(shape: tuple[int, ...], strides: tuple[int, ...], dim: int) -> np.ndarray:
+    """What the coordinates of an index of `shape` outside `dim` come to."""
+    steps = np.array([0 if d == dim else stride for d, stride in enumerate(strides)], np.int64)
+    return np.tensordot(steps, np.indices(shape), 1)
+
+
 def _inside(at: np.ndarray, size: int) -> bool:
     """Whether all of a block lies in 0..size-1; in one pass where it can be had: read as unsigned numbers, negative ones are large."""
     if at.dtype == np.int64 and at.flags.c_contiguous:
-        return int(at.view(np.uint64).max()) < size
-    return int(at.min()) >= 0 and int(at.max()) < size
+        return int(np.maximum.reduce(at.view(np.uint64), axis=None)) < size
+    return int(np.minimum.reduce(at, axis=None)) >= 0 and int(np.maximum.reduce(at, axis=None)) < size
 
 
 def _move(at: np.ndarray, block: tuple[Any, ...], strides: tuple[int, ...], dim: int) -> None:

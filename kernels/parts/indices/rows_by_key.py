@@ -60,6 +60,7 @@ def _runs(keys: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 TOGETHER = 256  # rows of a long run that are added in their own type
 NARROW = 32  # rows of up to so many elements are folded one element after the other, which needs no sort
 COLUMNS = 8  # rows of up to so many elements are summed column by column
+FEW_SUMS = 1 << 12  # elements that are summed one after the other in float64, whatever the rows
 LONG = 32  # runs longer than this are summed one by one, the others in rounds: the first of every run, the second, ...
 
 
@@ -84,6 +85,12 @@ def numpy_fold_rows(ufunc: np.ufunc, target: np.ndarray, keys: np.ndarray, sourc
     if keys.size == 0 or source.size == 0:
         return
     _, rows, width = target.shape
+    if ufunc is np.add and target.dtype.kind == "f" and max(target.size, source.size) <= FEW_SUMS:
+        at = keys[:, None] * width + np.arange(width)
+        if len(target) > 1:
+            at = np.arange(0, target.size, rows * width)[:, None, None] + at
+        target += np.bincount(at.reshape(-1), source.reshape(-1), target.size).reshape(target.shape)
+        return
     if width <= NARROW and rows <= 4 * keys.size:
         _fold_narrow(ufunc, target, keys, source)
         return
