@@ -14,6 +14,7 @@ from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, reduced, stretch
+from tritensor.kernels.parts.indices.flat_positions import FEW, few_positions
 from tritensor.kernels.parts.pointwise_samples import spaced
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.ops.array import CudaArray
@@ -189,14 +190,17 @@ def _extreme_cpu(name: str, ufunc: np.ufunc) -> Callable[..., np.ndarray]:
     return cpu
 
 
-def _index_cpu(function: Any, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """argmax or argmin, the `function`."""
-    return np.asarray(function(_widened(x), axis=dim if x.ndim else None, keepdims=keepdim))
+def _index_cpu(method: str, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """argmax or argmin, the `method` of numpy's arrays."""
+    return np.asarray(getattr(_widened(x), method)(dim if x.ndim else None, keepdims=keepdim))
 
 
-def _value_and_index_cpu(function: Any, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """By one pass for the index: a second one for the value would cost as much again."""
-    index = _index_cpu(function, x, dim=dim, keepdim=True)
+def _value_and_index_cpu(method: str, ufunc: np.ufunc, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """By one pass for the index: of many elements a second one for the value would cost as much again."""
+    if x.ndim and x.size < _MANY:
+        values = ufunc.reduce(_widened(x), dim, keepdims=keepdim)
+        return np.asarray(values, x.dtype), _index_cpu(method, x, dim=dim, keepdim=keepdim)
+    index = _index_cpu(method, x, dim=dim, keepdim=True)
     if x.ndim == 0:
         return x.copy(), index
     values = np.take_along_axis(x, index, axis=dim)
@@ -205,7 +209,7 @@ def _value_and_index_cpu(function: Any, x: np.ndarray, *, dim: Any, keepdim: boo
 
 
 def _truth_cpu(ufunc: np.ufunc, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    return np.asarray(ufunc.reduce(x != 0, axis=normal_dims("any", dim, x.ndim), keepdims=keepdim))
+    return np.asarray(ufunc.reduce(x if x.dtype == _BOOL else x != 0, axis=normal_dims("any", dim, x.ndim), keepdims=keepdim))
 
 
 # Gradients of amax and amin: g / (number of equals) at each of them; NaN, the largest of all, equals NaN.
@@ -243,9 +247,7 @@ def _ties_cpu_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: Any) ->
     kept = reduced(x.shape, dims, True)
     ties = (x == y.reshape(kept)) | (x != x)
     n = np.add.reduce(ties, axis=dims, keepdims=True, dtype=np.float32)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = (g.reshape(kept) / n).astype(x.dtype)
-    return np.where(ties, share, x.dtype.type(0))
+    return np.where(ties, (g.reshape(kept) / n).astype(x.dtype, copy=False), x.dtype.type(0))
 
 
 # Gradients of max_dim and min_dim: g at the chosen index.
@@ -290,6 +292,9 @@ def _chosen_cpu_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], 
         return g[0]
     kept = reduced(x_shape, dims, True)
     dx = np.zeros(x_shape, x_dtype)
+    if indices.size <= FEW:
+        dx.reshape(-1)[few_positions(x_shape, indices.reshape(kept), dims[0])] = g[0].reshape(kept)
+        return dx
     np.put_along_axis(dx, indices.reshape(kept), g[0].reshape(kept), axis=dims[0])
     return dx
 
@@ -344,9 +349,9 @@ def _truth_samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-for _end, _what, _ufunc, _value_of, _index_of, _combine, _indexed, _walk, _identity in (
-    ("max", "largest", np.maximum, np.max, np.argmax, _larger, _first_larger, _walk_larger, _lowest),
-    ("min", "smallest", np.minimum, np.min, np.argmin, _smaller, _first_smaller, _walk_smaller, _highest),
+for _end, _what, _ufunc, _value_of, _index_of, _method, _combine, _indexed, _walk, _identity in (
+    ("max", "largest", np.maximum, np.max, np.argmax, "argmax", _larger, _first_larger, _walk_larger, _lowest),
+    ("min", "smallest", np.minimum, np.min, np.argmin, "argmin", _smaller, _first_smaller, _walk_smaller, _highest),
 ):
     _common: dict[str, Any] = {"identity": _identity, "needs_element": _what, "dtypes": _ORDERED_DTYPES}
     reduction(
@@ -356,11 +361,11 @@ for _end, _what, _ufunc, _value_of, _index_of, _combine, _indexed, _walk, _ident
     )  # fmt: skip
     _common |= {"map": _with_index, "combine": _indexed, "walk": _walk, "state": _indexed_state, "ordered": True}
     reduction(
-        f"arg{_end}", _over_dims(_index_of), cpu=partial(_index_cpu, _index_of), finish=_index_alone, **_common, rule=None, samples=_flat_samples,
+        f"arg{_end}", _over_dims(_index_of), cpu=partial(_index_cpu, _method), finish=_index_alone, **_common, rule=None, samples=_flat_samples,
         result=lambda dtype: (_I64,), doc=f"Index of the first {_what} along dim (None: in the flattened array).",
     )  # fmt: skip
     reduction(
-        f"{_end}_dim", _over_dims(_value_of, _index_of), cpu=partial(_value_and_index_cpu, _index_of), finish=_value_and_index, **_common,
+        f"{_end}_dim", _over_dims(_value_of, _index_of), cpu=partial(_value_and_index_cpu, _method, _ufunc), finish=_value_and_index, **_common,
         rule=_chosen_rule, backward=_chosen_backward, cpu_backward=_chosen_cpu_backward, outputs=("values", "indices"), samples=_index_samples,
         result=lambda dtype: (dtype, _I64), doc=f"{_what.capitalize()} along dim and its first index; the gradient goes to that element.",
     )  # fmt: skip

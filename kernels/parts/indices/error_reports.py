@@ -33,9 +33,9 @@ def check_range(name: str, index: np.ndarray, size: int, dim: int, *, negative: 
     if index.size == 0:
         return
     # One pass where it can be had: read as unsigned numbers, negative ones are large.
-    if not negative and index.dtype == np.int64 and index.flags.c_contiguous:
-        if int(np.maximum.reduce(index.view(np.uint64), axis=None)) < size:
-            return
+    unsigned = index.view(np.uint64) if not negative and index.dtype == np.int64 and index.flags.c_contiguous else None
+    if unsigned is not None and int(np.maximum.reduce(unsigned, axis=None)) < size:
+        return
     low = -size if negative else 0
     if int(np.minimum.reduce(index, axis=None)) < low or int(np.maximum.reduce(index, axis=None)) >= size:
         at = int(np.flatnonzero((index < low) | (index >= size))[0])

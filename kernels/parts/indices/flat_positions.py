@@ -34,10 +34,7 @@ def position_blocks(name: str, shape: tuple[int, ...], index: np.ndarray, dim: i
     """
     strides, size = contiguous_strides(shape), shape[dim]
     if 0 < index.size <= FEW and _inside(index, size):
-        at = np.multiply(index, strides[dim], dtype=np.int64, casting="unsafe")
-        if index.ndim > 1:
-            at += _few_bases(index.shape, strides, dim)
-        yield (...,), at.reshape(-1)
+        yield (...,), few_positions(shape, index, dim).reshape(-1)
         return
     for block in _blocks(index.shape):
         at = index[block]
@@ -47,6 +44,13 @@ def position_blocks(name: str, shape: tuple[int, ...], index: np.ndarray, dim: i
             at = np.multiply(at, strides[dim], dtype=np.int64, casting="unsafe")
             _move(at, block, strides, dim)
         yield block, at.reshape(-1)
+
+
+def few_positions(shape: tuple[int, ...], index: np.ndarray, dim: int) -> np.ndarray:
+    """The flat positions, in a C-ordered array of `shape`, of the elements of a small index in range."""
+    strides = contiguous_strides(shape)
+    at = np.multiply(index, strides[dim], dtype=np.int64, casting="unsafe")
+    return at + _few_bases(index.shape, strides, dim) if index.ndim > 1 else at
 
 
 @lru_cache(maxsize=128)

@@ -14,8 +14,10 @@ from tritensor.ground.errors import DTypeError, IndexShapeError, ShapeError
 
 def broadcast(name: str, *shapes: tuple[int, ...], labels: Sequence[str] = ("a", "b", "c")) -> tuple[int, ...]:
     """The numpy broadcast of shapes; raises ShapeError naming the op, the operands and the sizes that disagree."""
+    if shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
     out: list[int] = []
-    for k in range(1, max(map(len, shapes), default=0) + 1):
+    for k in range(1, max(map(len, shapes)) + 1):
         size = 1
         for s in shapes:
             if len(s) >= k and s[-k] != 1:
