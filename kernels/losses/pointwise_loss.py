@@ -17,9 +17,9 @@ from tritensor.ground.strides import BACKWARDS, ELEMENTWISE
 from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import to_elementwise_layout
-from tritensor.kernels.parts.cpu.blocks import SILENT, evaluate
+from tritensor.kernels.parts.cpu.blocks import evaluate
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
-from tritensor.kernels.parts.cpu.summation import total
+from tritensor.kernels.parts.cpu.summation import summed
 from tritensor.kernels.parts.elementwise import run, scalar
 from tritensor.kernels.parts.formula_llvm import formula_loop, to_common_layout
 from tritensor.kernels.parts.formulas.template_args import bound
@@ -83,7 +83,7 @@ class _Loss:
         )
 
     def numbers(self, attrs: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple([float(attrs.get(a, default)) for a, default in self.attributes.items()])
+        return tuple([float(attrs.get(a, default)) for a, default in self.attributes.items()]) if self.attributes else ()
 
     def shape(self, x: Any, target: Any, *, reduction: str = "mean", **attrs: Any) -> Spec:
         if reduction not in REDUCTIONS:
@@ -110,15 +110,10 @@ class _Loss:
         if x.size >= MANY:
             found = self.fold((*to_common_layout((x, target))[0], *numbers))
         if found is None:
-            with SILENT():
-                found = total(
-                    np.asarray(self.plain(x.astype(acc_type, copy=False), target.astype(acc_type, copy=False), *numbers)),
-                    _every(x, reduction),
-                )
-        if reduction == "mean":
-            with np.errstate(invalid="ignore"):
-                found = np.true_divide(found, x.size)
-        return np.asarray(found, x.dtype)
+            found = summed(
+                np.asarray(self.plain(x.astype(acc_type, copy=False), target.astype(acc_type, copy=False), *numbers)), _every(x, reduction)
+            )
+        return np.asarray(np.true_divide(found, x.size) if reduction == "mean" else found, x.dtype)
 
     def _each(self, x: np.ndarray, target: np.ndarray, numbers: tuple[Any, ...]) -> np.ndarray:
         if x.size >= MANY:
@@ -167,6 +162,8 @@ class _Loss:
             if self.slope_loops[i]((up, a, b, *numbers), y):
                 return y
         plain = self.plain_slopes[i]
+        if x.size < MANY and x.dtype.char in "fd":
+            return np.asarray(plain(g, x, target, *numbers), x.dtype)
         return np.asarray(evaluate(lambda a, b, up, *n: plain(up, a, b, *n), (x, target, g, *numbers)), x.dtype)
 
     def with_names(self, function: Callable[..., Any]) -> Callable[..., Any]:
