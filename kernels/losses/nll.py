@@ -149,9 +149,8 @@ def _cpu(
     whole = np.asarray(share, acc_type)
     if reduction == "none":
         return losses.reshape(target.shape).astype(x.dtype, copy=False), whole
-    with np.errstate(divide="ignore", invalid="ignore"):
-        loss = sum_of(losses, (0,))
-        return np.asarray(np.true_divide(loss, whole) if reduction == "mean" else loss, x.dtype), whole
+    loss = sum_of(losses, (0,))
+    return np.asarray(np.true_divide(loss, whole) if reduction == "mean" else loss, x.dtype), whole
 
 
 def _counted(target: np.ndarray, classes: int, ignore_index: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -223,8 +222,7 @@ def _cpu_backward(
         return dx
     cube = dx.reshape(_cube(x_shape))
     flat, counts = _counted(target, cube.shape[1], ignore_index)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        up: Any = np.true_divide(g, total, dtype=acc_type) if reduction == "mean" else g
+    up: Any = np.true_divide(g, total, dtype=acc_type) if reduction == "mean" else g
     if reduction == "none":
         up = g.reshape(-1).astype(acc_type)
     if weight is not None:

@@ -202,6 +202,7 @@ def _blas_ready(x: np.ndarray) -> np.ndarray:
 
 
 _PIECE = (1 << 22) - 1
+SMALL = 4096  # elements of a matrix that numpy may take as it lies
 
 
 def _integer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -233,6 +234,9 @@ def _by_pieces(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def blas(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """numpy's matmul, kept on BLAS; 16-bit floats through float32, rounded once."""
+    # of small matrices and vectors numpy's older function is there in a third of the time; those that lie with gaps it copies itself
+    if a.dtype.char in "fd" and a.ndim < 3 and b.ndim < 3 and a.size <= SMALL and b.size <= SMALL:
+        return np.asarray(a.dot(b))
     if a.dtype.kind in "iu":
         return np.asarray(_integer(a, b))
     if a.dtype.itemsize == 2:

@@ -11,11 +11,11 @@ import numpy as np
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import reshape_or_copy
-from tritensor.kernels.parts.gemm import blas, gemm
+from tritensor.kernels.parts.cpu.summation import few
+from tritensor.kernels.parts.gemm import SMALL, blas, gemm
 from tritensor.kernels.parts.pointwise_samples import normals
 from tritensor.kernels.parts.products.tma_operands import padded
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.kernels.products.matmul import SMALL
 from tritensor.llvm import products
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
@@ -132,9 +132,11 @@ def _cpu_backward_weight(g: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def _cpu_backward_bias(g: np.ndarray) -> np.ndarray:
     rows = g.reshape(math.prod(g.shape[:-1]), g.shape[-1])
+    if (small := few(rows, (0,), False)) is not None:
+        return small
     upcast = rows.astype(np.float32) if g.dtype.itemsize == 2 else rows
     # BLAS sums in blocks: faster and closer than numpy's column sum
-    return products.matmul(np.ones((1, len(rows)), upcast.dtype), upcast)[0].astype(g.dtype)
+    return products.matmul(np.ones((1, len(rows)), upcast.dtype), upcast)[0].astype(g.dtype, copy=False)
 
 
 def cpu_backward(g: np.ndarray, x: np.ndarray, weight: np.ndarray, needs: tuple[bool, ...]) -> tuple[Any, ...]:

@@ -12,14 +12,11 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import reshape_or_copy
-from tritensor.kernels.parts.gemm import blas, dot_accumulator, gemm
+from tritensor.kernels.parts.gemm import SMALL, blas, dot_accumulator, gemm
 from tritensor.kernels.parts.pointwise_samples import normals
 from tritensor.kernels.parts.view_arithmetic import reshaped, transposed_dims
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, Work, broadcast, op, ops, refuse_kind, refuse_mixed, registry
-
-SMALL = 4096  # elements of a matrix that numpy may take as it lies
-
 
 # ---------------------------------------------------------------- the op
 
@@ -104,6 +101,8 @@ def _summed(w: _Functions, a: Any, b: Any, to: tuple[int, ...]) -> Any:
 
 def _grad_a(w: _Functions, g: Any, b: Any, to: tuple[int, ...]) -> Any:
     """dL/da = g @ b^T."""
+    if len(to) == b.ndim == g.ndim == 2:
+        return w.matmul(g, w.permute(b, (1, 0)))
     if len(to) == 1:
         if b.ndim == 1:
             return w.reshape(w.matmul(w.reshape(b, (to[0], 1)), w.reshape(g, (1, 1))), to)
@@ -115,6 +114,8 @@ def _grad_a(w: _Functions, g: Any, b: Any, to: tuple[int, ...]) -> Any:
 
 def _grad_b(w: _Functions, g: Any, a: Any, to: tuple[int, ...]) -> Any:
     """dL/db = a^T @ g; where b has no batch, the batch of a and g joins the summed dimension: one product."""
+    if len(to) == a.ndim == 2:
+        return w.matmul(w.permute(a, (1, 0)), g)
     if a.ndim == 1:
         if len(to) == 1:
             return w.reshape(w.matmul(w.reshape(a, (to[0], 1)), w.reshape(g, (1, 1))), to)
