@@ -16,7 +16,7 @@ from tritensor.ground.errors import ArgumentError, DivisionByZeroError
 from tritensor.kernels.elementwise.arithmetic import ANY, reciprocal, square, square_grad
 from tritensor.kernels.parts import backends, formula_llvm, maths
 from tritensor.kernels.parts.allocation import allocate_pair_result
-from tritensor.kernels.parts.cpu.blocks import SILENT, in_expression, of_ufunc
+from tritensor.kernels.parts.cpu.blocks import in_expression, of_ufunc
 from tritensor.kernels.parts.cpu.complex_functions import complex_power
 from tritensor.kernels.parts.cpu.float_conversions import as_float32, converted
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, flat, run, unchanged
@@ -124,8 +124,7 @@ def _pow_cpu(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
     elif isinstance(b, np.ndarray) and b.dtype.kind == "i" and b.size and np.minimum.reduce(b, axis=None) < 0:
         y = _pow_reference(a, b).astype(b.dtype, copy=False)  # numpy refuses negative powers of integers
     else:
-        with SILENT():  # a power that the type cannot hold is infinite, a root of a negative number NaN: no warning
-            return _real_pow(a, b, out=out)
+        return _real_pow(a, b, out=out)
     if out is None:
         return y
     out[...] = y
@@ -178,8 +177,7 @@ def _pow_a_backward(g: CudaArray, a: CudaArray, b: Any) -> CudaArray:
 def _pow_a_cpu_backward(g: np.ndarray, a: np.ndarray, b: Any) -> Any:
     if type(b) in (int, float) and b == 2:
         return _square_numpy(g, a)
-    with SILENT():  # 0 to the -1 is infinity, of which exponent 0 takes nothing
-        return _pow_a_numpy(g, a, b)
+    return _pow_a_numpy(g, a, b)
 
 
 def _pow_samples(rng: np.random.Generator) -> list[Sample]:

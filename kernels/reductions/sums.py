@@ -44,6 +44,9 @@ def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = Fals
 
 
 # The CPU.
+_FEW = 4096  # elements
+
+
 def _sum_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     dims = normal_dims("sum", dim, x.ndim)
     return summed(x, dims, keepdim) if dtypes.is_float(x.dtype) else total(x, dims, keepdim, dtypes.accumulator(x.dtype))
@@ -81,14 +84,16 @@ def _mean_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
 def _var_cpu(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> np.ndarray:
     dims = normal_dims("var", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
-    values = x.astype(kept, copy=False)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        away, _ = centred(values, dims)
-        np.multiply(away, away, out=away)
-        squares = np.asarray(total(away, dims, keepdim))
-        if kept.itemsize < 8 and np.isinf(squares).any():  # a square overflowed float32, though the variance may not
-            return _var_cpu(x.astype(np.float64), dim=dims, correction=correction, keepdim=keepdim).astype(x.dtype)
-        return np.asarray(squares / kept.type(max(count(x.shape, dims) - correction, 0))).astype(x.dtype)
+    values, left = x.astype(kept, copy=False), max(count(x.shape, dims) - correction, 0)
+    if kept.itemsize < 8 and x.size <= _FEW:  # float64 holds every square
+        away = values - np.add.reduce(values, axis=dims, dtype=np.float64, keepdims=True) / count(x.shape, dims)
+        return np.asarray(np.true_divide(np.add.reduce(away * away, axis=dims, keepdims=keepdim), left), x.dtype)
+    away, _ = centred(values, dims)
+    np.multiply(away, away, out=away)
+    squares = np.asarray(total(away, dims, keepdim))
+    if kept.itemsize < 8 and np.isinf(squares).any():  # a square overflowed float32, though the variance may not
+        return _var_cpu(x.astype(np.float64), dim=dims, correction=correction, keepdim=keepdim).astype(x.dtype)
+    return np.asarray(squares / kept.type(left)).astype(x.dtype)
 
 
 # The functions of the reductions.
@@ -223,9 +228,8 @@ def _var_cpu_backward(g: np.ndarray, x: np.ndarray, dim: Any, correction: float)
     dims = normal_dims("var", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
     values = x.astype(kept, copy=False)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        out, _ = centred(values, dims)
-        out *= g.reshape(reduced(x.shape, dims, True)) * kept.type(_slope(x.shape, dims, correction))
+    out, _ = centred(values, dims)
+    out *= g.reshape(reduced(x.shape, dims, True)) * kept.type(_slope(x.shape, dims, correction))
     return out.astype(x.dtype, copy=False)
 
 

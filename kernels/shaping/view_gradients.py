@@ -21,6 +21,10 @@ def _pad_view(x: np.ndarray, *, shape: tuple[int, ...], index: tuple[Any, ...]) 
     return y
 
 
+def _pad_view_cpu(x: np.ndarray, *, shape: tuple[int, ...], index: tuple[Any, ...]) -> np.ndarray:
+    return _pad_view(x, shape=shape, index=index)  # which keeps the type: what plain_cpu does for that costs as much again
+
+
 def _pad_view_shape(x: Any, *, shape: tuple[int, ...], index: tuple[Any, ...]) -> Spec:
     if indexed_shape(shape, index) != tuple(x.shape):
         raise ShapeError(
@@ -51,7 +55,7 @@ def _pad_view_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pad_view", _pad_view, shape=_pad_view_shape, forward=_pad_view_forward, samples=_pad_view_samples,
+    "pad_view", _pad_view, cpu=_pad_view_cpu, shape=_pad_view_shape, forward=_pad_view_forward, samples=_pad_view_samples,
     rule=lambda g, index: ops.index_view(g, index=index),
     backward=_pad_view_gradient,
     cpu_backward=_pad_view_gradient,

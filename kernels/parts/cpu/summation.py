@@ -144,12 +144,18 @@ def centred(x: np.ndarray, dims: tuple[int, ...]) -> tuple[np.ndarray, np.ndarra
     """x - mean over dims, and the mean (kept dims), of float32 or float64. The mean is taken twice, the second time of what the first left: one sum alone
     may be some roundings off, and a constant row would keep those as its deviations."""
     n = x.dtype.type(count(x.shape, dims))
+    if x.dtype == np.float32 and x.size <= _FEW_CENTRED:
+        wide = np.add.reduce(x, axis=dims, dtype=np.float64, keepdims=True) / n  # so exact that it is taken once
+        return np.subtract(x, wide, dtype=x.dtype, casting="same_kind"), np.asarray(wide, x.dtype)
     mean = np.asarray(total(x, dims, True) / n)
     y = np.asarray(x - mean)  # of a 0-d x numpy makes a scalar
     rest = np.asarray(total(y, dims, True) / n)
     rest[~np.isfinite(rest)] = 0  # of an infinite or missing mean nothing is left
     y -= rest
     return y, mean + rest
+
+
+_FEW_CENTRED = 4096  # elements
 
 
 def few(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> Any:
