@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.kernels.parts.cpu.scanning import accumulated
+from tritensor.kernels.parts.cpu.scanning import accumulated, backwards
 from tritensor.kernels.parts.reduction import NUMBERS
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept, scan_shape, there_weighs
 from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
@@ -19,6 +20,7 @@ from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, normal_dim, op, ops
 
 row_tunable("cumprod")
+_TINY = {t: float(np.finfo(t).tiny) for t in "fd"}
 
 
 @triton.jit
@@ -56,8 +58,7 @@ def _cumprod_cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
     axis = normal_dim("cumprod", dim, x.ndim)
     if x.ndim == 0:
         return np.asarray(x, result).copy()
-    with np.errstate(all="ignore"):
-        return np.ascontiguousarray(accumulated(np.multiply, x, axis, scan_kept(x.dtype), result))
+    return np.ascontiguousarray(accumulated(np.multiply, x, axis, scan_kept(x.dtype), result))
 
 
 def _forward(x: CudaArray, *, dim: int) -> CudaArray:
@@ -92,16 +93,16 @@ def _cpu_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: int) -> np.n
     if x.ndim == 0:
         return g.copy()
     values = x.astype(kept, copy=False)
-    with np.errstate(all="ignore"):
-        products = np.multiply.accumulate(values, axis=axis)
-        size = np.abs(products)
-        if x.size and size.min() > np.finfo(kept).tiny and np.isfinite(size.max()):  # no zero and none too small: sums of g y, divided by x
-            products *= g
-            sums = np.flip(np.add.accumulate(np.flip(products, axis), axis=axis), axis)
-            return np.divide(sums, values, out=products).astype(x.dtype, copy=False)
-        # a zero or a product that left the range: the recurrence divides by nothing
-        s = scanned(neighbour(values, axis, 1, 0.0), g.astype(kept, copy=False), axis, True)
-        return np.asarray(s * neighbour(products, axis, -1, 1.0)).astype(x.dtype)
+    products = np.multiply.accumulate(values, axis=axis)
+    size = np.abs(products)
+    least, most = (ufunc.reduce(size, axis=None, initial=1) for ufunc in (np.minimum, np.maximum))
+    if least > _TINY[kept.char] and math.isfinite(most):  # no zero and none too small: sums of g y, divided by x
+        products *= g
+        sums = backwards(np.add.accumulate(backwards(products, axis), axis=axis), axis)
+        return np.divide(sums, values, out=products).astype(x.dtype, copy=False)
+    # a zero or a product that left the range: the recurrence divides by nothing
+    s = scanned(neighbour(values, axis, 1, 0.0), g.astype(kept, copy=False), axis, True)
+    return np.asarray(s * neighbour(products, axis, -1, 1.0)).astype(x.dtype)
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:

@@ -85,6 +85,10 @@ def _running_extreme_cpu(name: str, ufunc: np.ufunc, x: np.ndarray, *, dim: int)
         return x.copy(), np.zeros(x.shape, _I64)
     wide = x.astype(np.float32) if x.dtype.kind == "V" else x
     before, n, after = scanning.split(x.shape, axis)
+    if x.size <= scanning.FEW:
+        values = ufunc.accumulate(wide, axis=axis)
+        records = np.where((wide == values) | (wide != wide), np.arange(n).reshape(n, *(1,) * (x.ndim - 1 - axis)), 0)
+        return values.astype(x.dtype, copy=False), np.maximum.accumulate(records, axis=axis)
     if after >= scanning.WIDE:  # whole vectors of rows, without a copy that turns them
         parts = [scanning.running_extremes_by_rows(ufunc, part) for part in wide.reshape(before, n, after)]
         values, indices = (np.stack(found).reshape(x.shape) for found in zip(*parts, strict=True))
@@ -146,12 +150,12 @@ def _cpu_backward(g: Any, indices: np.ndarray, dim: int) -> Any:
     if indices.size == 0 or indices.ndim == 0:
         return g[0].copy()
     axis, kept = normal_dim("cummax", dim, indices.ndim), dtypes.accumulator(g[0].dtype)
-    moved = np.ascontiguousarray(np.moveaxis(indices, axis, -1))
+    moved = np.ascontiguousarray(indices.swapaxes(axis, -1))
     # the positions that name an element are neighbours and begin at it, so that each run is one slice to add up
     starts = np.flatnonzero(moved == np.arange(moved.shape[-1]))
     dx = np.zeros(moved.shape, kept)
-    dx.reshape(-1)[starts] = np.add.reduceat(np.ascontiguousarray(np.moveaxis(g[0], axis, -1), dtype=kept).reshape(-1), starts)
-    return np.ascontiguousarray(np.moveaxis(dx, -1, axis)).astype(g[0].dtype, copy=False)
+    dx.reshape(-1)[starts] = np.add.reduceat(np.ascontiguousarray(g[0].swapaxes(axis, -1), dtype=kept).reshape(-1), starts)
+    return np.ascontiguousarray(dx.swapaxes(axis, -1)).astype(g[0].dtype, copy=False)
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:

@@ -21,14 +21,13 @@ def scanned(a: np.ndarray, b: np.ndarray, axis: int, reverse: bool) -> np.ndarra
     """The recurrence on the CPU, in a and b's own type, along any axis."""
     if b.ndim == 0:
         return b.copy()
-    moved = [np.moveaxis(v, axis, 0) for v in (a, b)]
+    moved = [v.swapaxes(axis, 0) for v in (a, b)]
     if reverse:
         moved = [v[::-1] for v in moved]
     shape = moved[0].shape
     width = b.size // shape[0] if b.size else 0
-    with np.errstate(all="ignore"):
-        found = recurrence(*[np.array(v, order="C").reshape(shape[0], width) for v in moved]).reshape(shape)
-    return np.ascontiguousarray(np.moveaxis(found[::-1] if reverse else found, 0, axis))
+    found = recurrence(*[np.array(v, order="C").reshape(shape[0], width) for v in moved]).reshape(shape)
+    return np.ascontiguousarray((found[::-1] if reverse else found).swapaxes(0, axis))
 
 
 def neighbour(x: np.ndarray, axis: int, step: int, edge: float) -> np.ndarray:

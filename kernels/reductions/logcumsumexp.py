@@ -77,18 +77,17 @@ def _logcumsumexp_cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
     if x.ndim == 0 or x.size == 0:
         return x.copy()
     kept = scan_kept(x.dtype)
-    values = np.ascontiguousarray(np.moveaxis(x, axis, -1)).astype(np.float64 if x.dtype.itemsize < 8 else kept, copy=False)
-    with np.errstate(all="ignore"):
-        # one exponential instead of two for each element: float64 has the range to spare where the result is rounded to float32
-        found = _from_largest(values) if x.dtype.itemsize < 8 and x.dtype.kind != "c" else None
-        if found is None:
-            found = _from_running(values)
-    return np.ascontiguousarray(np.moveaxis(found, -1, axis)).astype(x.dtype, copy=False)
+    values = np.ascontiguousarray(x.swapaxes(axis, -1)).astype(np.float64 if x.dtype.itemsize < 8 else kept, copy=False)
+    # one exponential instead of two for each element: float64 has the range to spare where the result is rounded to float32
+    found = _from_largest(values) if x.dtype.itemsize < 8 and x.dtype.kind != "c" else None
+    if found is None:
+        found = _from_running(values)
+    return np.ascontiguousarray(found.swapaxes(axis, -1)).astype(x.dtype, copy=False)
 
 
 def _from_largest(x: np.ndarray) -> np.ndarray | None:
     """By one exponential and one logarithm of each element; None where the first element lies too far below the largest."""
-    top = x.max(axis=-1, keepdims=True)
+    top = np.maximum.reduce(x, axis=-1, keepdims=True)
     if not ((top - x[..., :1]) < _RISE).all():  # NaN and infinities, too
         return None
     out = x - top
@@ -152,13 +151,11 @@ def _cpu_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: int) -> np.n
     axis, kept = normal_dim("logcumsumexp", dim, x.ndim), scan_kept(x.dtype)
     if x.size == 0:
         return g.copy()
-    with np.errstate(all="ignore"):
-        values, out = x.astype(kept, copy=False), y.astype(kept, copy=False)
-        nothing = np.isneginf(out)
-        level = np.where(nothing, 0, out)
-        fall = np.exp(level - neighbour(level, axis, 1, np.inf))
-        s = scanned(np.where(np.isinf(out), 0, fall), g.astype(kept, copy=False), axis, True)
-        return np.asarray(s * np.exp(values - level)).astype(x.dtype)
+    values, out = x.astype(kept, copy=False), y.astype(kept, copy=False)
+    level = np.where(out == -np.inf, 0, out)
+    fall = np.exp(level - neighbour(level, axis, 1, np.inf))
+    s = scanned(np.where(np.isinf(out), 0, fall), g.astype(kept, copy=False), axis, True)
+    return np.asarray(s * np.exp(values - level)).astype(x.dtype)
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:

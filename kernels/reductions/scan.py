@@ -9,7 +9,7 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.cpu.scanning import accumulated, running_sums
+from tritensor.kernels.parts.cpu.scanning import FEW, accumulated, backwards, running_sums
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.recurrence import scan_kept, scan_shape
@@ -74,17 +74,17 @@ def _cumsum_cpu(x: np.ndarray, *, dim: int, reverse: bool = False) -> np.ndarray
     if x.ndim == 0:
         return np.asarray(x, scan_result(x.dtype)).copy()
     axis = normal_dim("cumsum", dim, x.ndim)
-    way = np.flip(x, axis) if reverse else x
+    way = backwards(x, axis) if reverse else x
     found = None
-    # integers wrap around in accumulate as they should; floats have machine code, or triangular products of short runs
-    if x.dtype.kind in "fV":
+    # integers wrap around in accumulate as they should; many floats have machine code, or triangular products of short runs
+    if x.dtype.kind in "fV" and x.size > FEW:
         way = np.ascontiguousarray(way)
         found = machine_sums(way) if axis == x.ndim - 1 else None
         if found is None:
             found = running_sums(way, axis)
     if found is None:
         found = accumulated(np.add, way, axis, scan_kept(x.dtype), scan_result(x.dtype))
-    return np.ascontiguousarray(np.flip(found, axis)) if reverse else np.ascontiguousarray(found)
+    return np.ascontiguousarray(backwards(found, axis)) if reverse else np.ascontiguousarray(found)
 
 
 def scan_rows(x: CudaArray, dim: int, reverse: bool, on: RowTiles) -> CudaArray:

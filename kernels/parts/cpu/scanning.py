@@ -17,7 +17,13 @@ _FEW = 64  # elements along the dim below which numpy's own accumulate is as fas
 _triangles = {t: np.triu(np.ones((RUN, RUN), t)) for t in "fd"}
 WIDE = 128  # elements that one step along the dim must at least be worth
 BLOCK = 64  # elements of a row that are asked together for a record
+FEW = 2048  # elements of which numpy's own accumulate is there before another way has begun
 CHUNK = 65536  # elements that are scanned at a time, so that casts happen in the cache
+
+
+def backwards(x: np.ndarray, axis: int) -> np.ndarray:
+    """A view of x with an axis turned about."""
+    return x[(*(slice(None),) * axis, slice(None, None, -1))]
 
 
 def split(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
@@ -47,19 +53,18 @@ def _running_sums_of(values: np.ndarray, out: np.ndarray) -> bool:
     triangle = _triangles[values.dtype.char]
     parts = out[:, :whole].reshape(before, runs, RUN, after)  # a view, since RUN divides the axis
     given = values[:, :whole].reshape(before, runs, RUN, after)
-    with np.errstate(invalid="ignore", over="ignore"):
-        if after == 1:
-            products.matmul(given[..., 0], triangle, out=parts[..., 0])
-        else:
-            products.matmul(triangle.T, given, out=parts)
-        totals = np.add.accumulate(parts[:, :, -1].astype(np.float64), axis=1)  # (before, runs, after)
-        if not np.isfinite(totals[:, -1]).all():
-            return False
-        parts[:, 1:] += totals[:, :-1, None].astype(values.dtype)
-        if whole < n:
-            rest = values[:, whole:].astype(np.float64)
-            rest[:, 0] += totals[:, -1]
-            out[:, whole:] = np.add.accumulate(rest, axis=1)
+    if after == 1:
+        products.matmul(given[..., 0], triangle, out=parts[..., 0])
+    else:
+        products.matmul(triangle.T, given, out=parts)
+    totals = np.add.accumulate(parts[:, :, -1].astype(np.float64), axis=1)  # (before, runs, after)
+    if not np.isfinite(totals[:, -1]).all():
+        return False
+    parts[:, 1:] += totals[:, :-1, None].astype(values.dtype)
+    if whole < n:
+        rest = values[:, whole:].astype(np.float64)
+        rest[:, 0] += totals[:, -1]
+        out[:, whole:] = np.add.accumulate(rest, axis=1)
     return True
 
 
