@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable
 from typing import Any, cast
@@ -27,6 +26,8 @@ def _check(name: str, xs: tuple[Any, ...], dim: int | None) -> None:
         raise ShapeError(f"{name}: no tensors were given; it needs at least one")
     first = xs[0]
     for i, x in enumerate(xs[1:], 1):
+        if x.shape == first.shape:
+            continue
         if len(x.shape) != len(first.shape) or any(d != dim and m != n for d, (m, n) in enumerate(zip(x.shape, first.shape, strict=True))):
             where = "" if dim is None else f" outside dim {dim}"
             raise ShapeError(f"{name}: tensor {i} is {tuple(x.shape)}, tensor 0 is {tuple(first.shape)}; their sizes must agree{where}")
@@ -34,8 +35,12 @@ def _check(name: str, xs: tuple[Any, ...], dim: int | None) -> None:
 
 def _parts_of(shapes: Iterable[tuple[int, ...]], dim: int) -> list[tuple[slice, ...]]:
     """Where in their concatenation arrays of these shapes stand."""
-    ends = [0, *itertools.accumulate(shape[dim] for shape in shapes)]
-    return [(*(slice(None),) * dim, slice(start, stop)) for start, stop in itertools.pairwise(ends)]
+    lead, found, start = (slice(None),) * dim, [], 0
+    for shape in shapes:
+        stop = start + shape[dim]
+        found.append((*lead, slice(start, stop)))
+        start = stop
+    return found
 
 
 # cat: y[.., o_k + i, ..] = x_k[.., i, ..], o_k = n_0 + ... + n_(k-1)
@@ -115,7 +120,8 @@ def _stack(*xs: np.ndarray, dim: int) -> np.ndarray:
 def _stack_cpu(*xs: np.ndarray, dim: int) -> np.ndarray:
     strides = _stack_strides(xs, dim)
     if strides is None:
-        return np.ascontiguousarray(np.stack(xs, dim))
+        at = (*(slice(None),) * dim, None)
+        return np.ascontiguousarray(np.concatenate([x[at] for x in xs], dim))
     y = cast(np.ndarray, empty(_stack_shape(*xs, dim=dim).shape, xs[0].dtype, cpu, strides))
     return np.stack(xs, dim, out=y)
 
