@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.parts.cpu.blocks import SILENT
 from tritensor.kernels.parts.indices.sliding_windows import Windows
 from tritensor.kernels.pooling import cpu_llvm
 
 _COUNTED = 1 << 16  # cells whose sums are held at a time
+_FEW_TAPS = 64  # of windows whose slices are kept between calls
 
 
 def _layouts(dims: int) -> tuple[tuple[int, ...], ...]:
@@ -62,8 +63,15 @@ def _cell_numbers(cells: list[np.ndarray], size: tuple[int, ...]) -> np.ndarray:
     return total[..., None]
 
 
-def _tap_slices(s: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], int]]:
+Tap = tuple[tuple[slice, ...], tuple[slice, ...], int]
+
+
+def _taps_of(s: Windows) -> Iterable[Tap]:
     """For each place in the window: which outputs have it inside the image, which cells those are, and the place's number."""
+    return _kept_taps(s) if math.prod(s.kernel) <= _FEW_TAPS else _make_taps(s)
+
+
+def _make_taps(s: Windows) -> Iterator[Tap]:
     for number, tap in enumerate(np.ndindex(*s.kernel)):
         axes = zip(s.size, s.outs, tap, s.stride, s.padding, s.dilation, strict=True)
         spans = [_span(n, m, i * d, step, p) for n, m, i, step, p, d in axes]
@@ -73,6 +81,11 @@ def _tap_slices(s: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ..
         outs = [slice(low, high) for low, high, _ in spans]
         cells = [slice(at, at + (high - low - 1) * step + 1, step) for (low, high, at), step in zip(spans, s.stride, strict=True)]
         yield (slice(None), *outs), (slice(None), *cells), number
+
+
+@lru_cache(maxsize=128)
+def _kept_taps(s: Windows) -> tuple[Tap, ...]:
+    return tuple(_make_taps(s))
 
 
 def _first_taps(s: Windows) -> np.ndarray:
@@ -96,9 +109,8 @@ def _by_taps(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
     y = np.full(shape, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min, x.dtype)
     which = np.empty(shape, np.min_scalar_type(math.prod(s.kernel)))
     which[...] = _first_taps(s)
-    with SILENT():
-        nan = x.dtype.kind == "f" and bool(np.isnan(x.sum()))
-    for out, cells, tap in _tap_slices(s):
+    nan = x.dtype.kind == "f" and bool(np.isnan(np.add.reduce(x, axis=None)))
+    for out, cells, tap in _taps_of(s):
         value, best = x[cells], y[out]
         take = value > best
         # numpy's maximum keeps a NaN it has, not the last one: where there is any, taps are compared one by one
@@ -120,7 +132,7 @@ def blind(s: Windows) -> np.ndarray | None:
     if max(s.dilation) == 1:  # padding is at most half of the window: without gaps each sees a cell
         return None
     seen = np.zeros((*s.outs, 1), bool)
-    for out, _, _ in _tap_slices(s):
+    for out, _, _ in _taps_of(s):
         seen[out[1:]] = True
     return None if seen.all() else ~seen
 
@@ -152,33 +164,36 @@ def scatter(g: np.ndarray, index: np.ndarray, s: Windows) -> np.ndarray:
     return dx
 
 
-def divisors(s: Windows, count_include_pad: bool, divisor: int | None) -> np.ndarray:
+@lru_cache(maxsize=128)
+def divisors(s: Windows, count_include_pad: bool, divisor: int | None, dtype: np.dtype) -> np.ndarray:
     """What each window's sum is divided by, (*outs, 1): `divisor`, or the number of its cells, with the padding where that is asked for."""
     if divisor is not None:
-        return np.full((1,) * (len(s.size) + 1), divisor)
+        return np.full((1,) * (len(s.size) + 1), divisor, dtype)
     total: Any = np.ones((1,) * (len(s.size) + 1), np.int64)
     for axis, (m, n, k, step, p) in enumerate(zip(s.outs, s.size, s.kernel, s.stride, s.padding, strict=True)):
         low = np.arange(m) * step - p
         high = np.minimum(low + k, n + p)
         extent = high - low if count_include_pad else np.minimum(high, n) - np.maximum(low, 0)
         total = total * extent.reshape(-1, *(1,) * (len(s.size) - axis))
-    return total  # type: ignore[no-any-return]
+    return total.astype(dtype)  # type: ignore[no-any-return]
 
 
 def average(x: np.ndarray, s: Windows, count_include_pad: bool, divisor: int | None) -> np.ndarray:
     """Means of the windows."""
     # tap by tap, each a strided view: the sum of a window's copy would write every cell as often as windows hold it
     y = np.zeros((x.shape[0], *s.outs, x.shape[-1]), x.dtype)
-    for out, cells, _ in _tap_slices(s):
-        np.add(y[out], x[cells], out=y[out])
-    y /= divisors(s, count_include_pad, divisor).astype(x.dtype)
+    for out, cells, _ in _taps_of(s):
+        part = y[out]
+        np.add(part, x[cells], out=part)
+    y /= divisors(s, count_include_pad, divisor, x.dtype)
     return y
 
 
 def spread(g: np.ndarray, s: Windows, count_include_pad: bool, divisor: int | None) -> np.ndarray:
     """The gradient of `average`: every cell of a window gets an equal share."""
-    share = g / divisors(s, count_include_pad, divisor).astype(g.dtype)
+    share = g / divisors(s, count_include_pad, divisor, g.dtype)
     dx = np.zeros((g.shape[0], *s.size, g.shape[-1]), g.dtype)
-    for out, cells, _ in _tap_slices(s):
-        np.add(dx[cells], share[out], out=dx[cells])
+    for out, cells, _ in _taps_of(s):
+        part = dx[cells]
+        np.add(part, share[out], out=part)
     return dx
