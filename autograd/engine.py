@@ -50,6 +50,7 @@ from tritensor.autograd.task import collect_nodes as collect_nodes
 from tritensor.autograd.task import map_rows as map_rows
 from tritensor.autograd.task import tensors_of as tensors_of
 from tritensor.ground.errors import ArgumentError, GradError, ShapeError
+from tritensor.ground.numpy_warnings import quietly
 from tritensor.ground.transforms import WrappedArray, running
 from tritensor.ops.array import Array, CudaArray
 from tritensor.ops.strided_array import MetaArray
@@ -149,13 +150,16 @@ def _walk_unrolled(order: list[Node], pending: dict[Any, Any], result: dict[Any,
         for e, (i, function, fetch, place) in zip(n.edges, corner.steps):  # noqa: B905 (strict costs time here)
             if e is None or function is None:
                 continue
-            if place == -1:
-                x = function(g)
-            elif place >= 0 and intact:
-                v = inputs[place]  # type: ignore[index]
-                x = function(g, getattr(v, "_array", v))
-            else:
-                x = function(g, *[n._saved(kind, k, (), False) for kind, k in fetch])
+            try:
+                if place == -1:
+                    x = function(g)
+                elif place >= 0 and intact:
+                    v = inputs[place]  # type: ignore[index]
+                    x = function(g, getattr(v, "_array", v))
+                else:
+                    x = function(g, *[n._saved(kind, k, (), False) for kind, k in fetch])
+            except RuntimeWarning:
+                x = quietly(function, g, *[n._saved(kind, k, (), False) for kind, k in fetch])
             if x is None:
                 continue
             if meta is not None:
