@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from tritensor.llvm.simd_functions import exp
 from tritensor.ops.array import Array
 
 CACHE = 131072  # weights that numpy works on at a time
+_FEW = 16384  # weights whose corner is kept between calls
 ROWS = 128  # queries of a block where later keys are not seen: what lies right of the block is not computed
 
 
@@ -136,7 +138,7 @@ def cpu_forward(
     added = _additive(mask, batch, compute)
     heads = qs.shape[0]
     weights, y = np.empty((heads, queries, keys), compute), np.empty((heads, queries, v.shape[-1]), compute)
-    corner = _corner(queries, keys, compute) if causal else None
+    corner = (_kept_corner if queries * keys <= _FEW else _corner)(queries, keys, compute) if causal else None
 
     def part(low: int, high: int) -> None:
         with SILENT():
@@ -160,9 +162,10 @@ def cpu_forward(
 
 def _corner(queries: int, keys: int, compute: np.dtype) -> np.ndarray:
     """0 where query i sees key j <= i, -inf elsewhere."""
-    found = np.zeros((queries, keys), compute)
-    found[np.triu_indices(queries, 1, keys)] = -np.inf
-    return found
+    return np.where(np.tri(queries, keys, dtype=bool), compute.type(0), compute.type(-np.inf))
+
+
+_kept_corner = lru_cache(maxsize=64)(_corner)
 
 
 def cpu_backward(

@@ -180,7 +180,7 @@ def _reference(x: np.ndarray, *, size: Sizes) -> tuple[np.ndarray, np.ndarray]:
 
 def _cpu(x: np.ndarray, *, size: Sizes) -> tuple[np.ndarray, np.ndarray]:
     last = channels_last(x)
-    y = np.require(np.moveaxis(upcast(x), 1, -1) if last else upcast(x), requirements="C")
+    y = np.ascontiguousarray(np.moveaxis(upcast(x), 1, -1) if last else upcast(x))
     with SILENT():
         nan = bool(np.isnan(y.sum()))
     # argmax of each window's cells in a row is two to ten times as fast as going axis by axis

@@ -55,7 +55,7 @@ def _reference(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
 def _cpu(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     axes, last = _axes_of(x.shape[2:], sides), cpu.channels_last(x)
     lead = 1 if last else 2
-    y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
+    y = np.ascontiguousarray(np.moveaxis(x, 1, -1) if last else x)
     # cells that are cut off may still be shown on the other side: the general map knows which
     if min(min(s) for s in sides) < 0:
         return cpu.resample_axes(x, axes, MODES.index(mode), False)

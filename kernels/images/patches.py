@@ -152,7 +152,7 @@ def _col2im_cpu(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dilation
         window: Any = (..., *[slice(a, a + (m - 1) * s + 1, s) for a, m, s in zip(first, g.outs, g.stride, strict=True)])
         cells = total[window]
         np.add(cells, columns[:, :, *tap], out=cells)
-    return np.require(total[inside], x.dtype, "C")
+    return np.ascontiguousarray(total[inside], x.dtype)
 
 
 def col2im_forward(x: CudaArray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> CudaArray:

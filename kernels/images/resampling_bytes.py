@@ -58,7 +58,7 @@ def _bands(axis: Axis, mode: int, align_corners: bool, run: int) -> Blocks:
 def resample_axes(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: bool) -> np.ndarray:
     """x (N, C, one to three axes) of bytes under a weighted map."""
     last = channels_last(x)
-    y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
+    y = np.ascontiguousarray(np.moveaxis(x, 1, -1) if last else x)
     lead = 1 if last else 2
     for d in reversed(range(len(axes))):
         a = axes[d]

@@ -86,7 +86,7 @@ def channels_last(x: np.ndarray) -> bool:
 def resample_axes(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: bool, adjoint: bool = False) -> np.ndarray:
     """x (N, C, one to three axes) under a map or its adjoint, in float32 at least, rounded once."""
     last = channels_last(x)
-    y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
+    y = np.ascontiguousarray(np.moveaxis(x, 1, -1) if last else x)
     exact, lead = mode in UNIT and not adjoint, 1 if last else 2
     # sums are rounded once: 16-bit floats and bytes go through float32
     if not exact and (is_half(x.dtype) or x.dtype.kind in "iu"):

@@ -62,14 +62,13 @@ def forward(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | 
         made, moments = np.empty(planes.shape, x.dtype), (np.empty(x.shape[1], kept), np.empty(x.shape[1], kept))
         if walk_for(planes.shape).forward(planes, weight, bias, eps, made, *moments):
             return _image(made, x.shape, last), *moments
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        # the mean is taken twice: a constant channel would keep the roundings of one sum as its deviations, magnified by 1 / sqrt(eps)
-        y, mean = centred(planes.astype(kept, copy=False), (0, 2))
-        var = (_sums(y * y) / kept.type(planes.shape[0] * planes.shape[2]))[:, None]
-        scale = 1 / np.sqrt(var + kept.type(eps))
-        if weight is not None:
-            scale = scale * _beside(weight, kept)
-        out = _applied(y, scale, _beside(bias, kept), kept, x.dtype)
+    # the mean is taken twice: a constant channel would keep the roundings of one sum as its deviations, magnified by 1 / sqrt(eps)
+    y, mean = centred(planes.astype(kept, copy=False), (0, 2))
+    var = (_sums(y * y) / kept.type(planes.shape[0] * planes.shape[2]))[:, None]
+    scale = 1 / np.sqrt(var + kept.type(eps))
+    if weight is not None:
+        scale = scale * _beside(weight, kept)
+    out = _applied(y, scale, _beside(bias, kept), kept, x.dtype)
     return _image(out, x.shape, last), mean.reshape(-1), var[:, 0]
 
 
@@ -88,22 +87,21 @@ def backward(
         if found is not None:
             return None if made is None else _image(made, x.shape, last), *as_given(found, (weight, bias), needs[1:])
     u = np.zeros(planes.shape, kept) if up is None else _planes(up, last).astype(kept, copy=False)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        c = planes.astype(kept, copy=False) - _beside(mean, kept)
-        sums, products = _sums(u), _sums(u * c)
-        rstd = 1 / np.sqrt(var.astype(kept, copy=False) + kept.type(eps))
-        dx = None
-        if needs[0]:
-            slope = -(rstd * rstd) * products / n
-            level = -sums / n
-            scale = rstd if weight is None else rstd * weight.astype(kept, copy=False)
-            # y's part carries weight / std, that of the variance does not
-            if dv is not None:
-                slope = slope * scale + dv * (2 / n)
-            out = c * (slope if dv is not None else slope * scale)[:, None]
-            out += u * scale[:, None]
-            out += (level * scale if dm is None else level * scale + dm / n)[:, None]
-            dx = _image(out.astype(x.dtype, copy=False), x.shape, last)
+    c = planes.astype(kept, copy=False) - _beside(mean, kept)
+    sums, products = _sums(u), _sums(u * c)
+    rstd = 1 / np.sqrt(var.astype(kept, copy=False) + kept.type(eps))
+    dx = None
+    if needs[0]:
+        slope = -(rstd * rstd) * products / n
+        level = -sums / n
+        scale = rstd if weight is None else rstd * weight.astype(kept, copy=False)
+        # y's part carries weight / std, that of the variance does not
+        if dv is not None:
+            slope = slope * scale + dv * (2 / n)
+        out = c * (slope if dv is not None else slope * scale)[:, None]
+        out += u * scale[:, None]
+        out += (level * scale if dm is None else level * scale + dm / n)[:, None]
+        dx = _image(out.astype(x.dtype, copy=False), x.shape, last)
     return dx, *as_given((products * rstd, sums), (weight, bias), needs[1:])
 
 
@@ -120,15 +118,14 @@ def given_forward(
     """batch_norm_by: the result with given means and variances."""
     kept, last = dtypes.accumulator(x.dtype), _last(x)
     planes = _planes(x, last)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        scale = 1 / np.sqrt(_beside(var, kept) + kept.type(eps))
-        if weight is not None:
-            scale = scale * _beside(weight, kept)
-        out = np.empty(planes.shape, x.dtype)
-        if takes_rows(planes) and walk_for(planes.shape).affine(planes, mean, scale[:, 0], bias, out):
-            return _image(out, x.shape, last)
-        y = planes.astype(kept, copy=False) - _beside(mean, kept)
-        return _image(_applied(y, scale, _beside(bias, kept), kept, x.dtype), x.shape, last)
+    scale = 1 / np.sqrt(_beside(var, kept) + kept.type(eps))
+    if weight is not None:
+        scale = scale * _beside(weight, kept)
+    out = np.empty(planes.shape, x.dtype)
+    if takes_rows(planes) and walk_for(planes.shape).affine(planes, mean, scale[:, 0], bias, out):
+        return _image(out, x.shape, last)
+    y = planes.astype(kept, copy=False) - _beside(mean, kept)
+    return _image(_applied(y, scale, _beside(bias, kept), kept, x.dtype), x.shape, last)
 
 
 def given_backward(
@@ -139,23 +136,22 @@ def given_backward(
     kept, last = dtypes.accumulator(x.dtype), _last(x)
     up = _planes(g, last)
     fast = walk_for(up.shape) if takes_rows(up) else None
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        rstd = 1 / np.sqrt(var.astype(kept, copy=False) + kept.type(eps))
-        scale = rstd if weight is None else rstd * weight.astype(kept, copy=False)
-        dx = None
-        if needs[0]:
-            out = np.empty(up.shape, x.dtype)
-            if fast is None or not fast.scaled(up, scale, out):
-                out = (up.astype(kept, copy=False) * scale[:, None]).astype(x.dtype, copy=False)
-            dx = _image(out, x.shape, last)
-        # evaluation with frozen statistics and weights: no sums over the channels
-        if not any(needs[1:]):
-            return dx, None, None, None, None
-        planes = _planes(x, last)
-        pair = fast.products(up, planes, mean) if fast is not None else None
-        if pair is None:
-            wide = up.astype(kept, copy=False)
-            pair = _sums(wide), _sums(wide * (planes.astype(kept, copy=False) - _beside(mean, kept)))
-        sums, products = pair
-        found = (-sums * scale, products * scale * rstd * rstd * -0.5, products * rstd, sums)
+    rstd = 1 / np.sqrt(var.astype(kept, copy=False) + kept.type(eps))
+    scale = rstd if weight is None else rstd * weight.astype(kept, copy=False)
+    dx = None
+    if needs[0]:
+        out = np.empty(up.shape, x.dtype)
+        if fast is None or not fast.scaled(up, scale, out):
+            out = (up.astype(kept, copy=False) * scale[:, None]).astype(x.dtype, copy=False)
+        dx = _image(out, x.shape, last)
+    # evaluation with frozen statistics and weights: no sums over the channels
+    if not any(needs[1:]):
+        return dx, None, None, None, None
+    planes = _planes(x, last)
+    pair = fast.products(up, planes, mean) if fast is not None else None
+    if pair is None:
+        wide = up.astype(kept, copy=False)
+        pair = _sums(wide), _sums(wide * (planes.astype(kept, copy=False) - _beside(mean, kept)))
+    sums, products = pair
+    found = (-sums * scale, products * scale * rstd * rstd * -0.5, products * rstd, sums)
     return dx, *as_given(found, (mean, var, weight, bias), needs[1:])

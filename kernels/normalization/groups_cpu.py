@@ -136,14 +136,13 @@ def forward(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | 
         made, moments = np.empty(x.shape, x.dtype), (np.empty(lead, kept), np.empty(lead, kept))
         if _machine_forward(rows, weight, bias, groups, eps, made, *moments):
             return made, *moments
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        y, mean = centred(rows.astype(kept, copy=False), (1, 2))
-        var = total(y * y, (1, 2), True) / n
-        y *= 1 / np.sqrt(var + kept.type(eps))
-        if weight is not None:
-            y *= _per_row(weight, rows, groups, kept)
-        if bias is not None:
-            y += _per_row(bias, rows, groups, kept)
+    y, mean = centred(rows.astype(kept, copy=False), (1, 2))
+    var = total(y * y, (1, 2), True) / n
+    y *= 1 / np.sqrt(var + kept.type(eps))
+    if weight is not None:
+        y *= _per_row(weight, rows, groups, kept)
+    if bias is not None:
+        y += _per_row(bias, rows, groups, kept)
     return y.astype(x.dtype, copy=False).reshape(x.shape), mean.reshape(lead), var.reshape(lead)
 
 
@@ -166,18 +165,17 @@ def _numpy_backward(
     """dw and db."""
     kept = mean.dtype
     n, up = kept.type(rows.shape[1] * rows.shape[2]), up.astype(kept, copy=False)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        c = rows.astype(kept, copy=False) - mean
-        rstd = 1 / np.sqrt(var + kept.type(eps))
-        sums, products = total(up, (2,)), total(up * c, (2,))  # (batch * groups, channels of a group)
-        # weights differ within a group, so the channels' sums are weighed before they are added
-        if dx is not None:
-            w = _per_row(weight, rows, groups, kept)
-            su, suc = (total(v if w is None else v * w[:, :, 0], (1,)).reshape(-1, 1, 1) for v in (sums, products))
-            c *= -(rstd * rstd) * (suc / n)
-            c += up if w is None else up * w
-            c -= su / n
-            c *= rstd
-            dx[...] = c.reshape(dx.shape)
-        products = products * rstd[:, :, 0]
+    c = rows.astype(kept, copy=False) - mean
+    rstd = 1 / np.sqrt(var + kept.type(eps))
+    sums, products = total(up, (2,)), total(up * c, (2,))  # (batch * groups, channels of a group)
+    # weights differ within a group, so the channels' sums are weighed before they are added
+    if dx is not None:
+        w = _per_row(weight, rows, groups, kept)
+        su, suc = (total(v if w is None else v * w[:, :, 0], (1,)).reshape(-1, 1, 1) for v in (sums, products))
+        c *= -(rstd * rstd) * (suc / n)
+        c += up if w is None else up * w
+        c -= su / n
+        c *= rstd
+        dx[...] = c.reshape(dx.shape)
+    products = products * rstd[:, :, 0]
     return tuple(total(v.reshape(-1, groups * rows.shape[1]), (0,)) for v in (products, sums))

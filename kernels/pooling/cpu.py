@@ -33,7 +33,7 @@ def layout_of(x: np.ndarray) -> tuple[int, ...]:
 
 def as_planes(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """x (N, C, *size) as (P, *size, L), dense, axes in the given order: P outer planes, L inner elements that move together."""
-    dense = np.require(x.transpose(axes), requirements="C")
+    dense = np.ascontiguousarray(x.transpose(axes))
     # planes are contiguous: taps move along rows alone
     if axes == _layouts(x.ndim)[0]:
         return dense.reshape(x.shape[0] * x.shape[1], *x.shape[2:], 1)

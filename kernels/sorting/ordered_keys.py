@@ -70,7 +70,7 @@ def _float_keys(x: np.ndarray, out: np.ndarray) -> None:
 def numpy_keys(x: np.ndarray, descending: bool) -> np.ndarray:
     """Integer keys of x's width, in C order; of integers and bools these themselves (~x where descending)."""
     if dtypes.is_float(x.dtype):
-        x = np.require(x, requirements="C")
+        x = np.ascontiguousarray(x)
         keys = np.empty(x.shape, np.dtype(f"i{x.itemsize}"))
         flat, out = x.reshape(-1), keys.reshape(-1)
         for start in range(0, flat.size, BLOCK):
@@ -81,5 +81,5 @@ def numpy_keys(x: np.ndarray, descending: bool) -> np.ndarray:
         return keys
     if x.dtype == np.bool_:
         x = x.view(np.uint8) if not descending else (~x).view(np.uint8)
-        return np.require(x, requirements="C")
-    return np.invert(x, order="C") if descending else np.require(x, requirements="C")
+        return np.ascontiguousarray(x)
+    return np.invert(x, order="C") if descending else np.ascontiguousarray(x)

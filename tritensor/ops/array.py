@@ -92,7 +92,8 @@ def element_strides(x: Array) -> tuple[int, ...]:
     """Strides in elements of any array (numpy counts bytes)."""
     if isinstance(x, StridedArray):
         return x.strides
-    return tuple(s // x.itemsize for s in x.strides)
+    size = x.itemsize
+    return tuple([s // size for s in x.strides])
 
 
 def is_contiguous(x: Array) -> bool:

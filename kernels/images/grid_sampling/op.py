@@ -104,7 +104,7 @@ def _cpu_backward(
     g: np.ndarray, x: np.ndarray, grid: np.ndarray, mode: str, padding_mode: str, align_corners: bool, needs: tuple[bool, ...]
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     a, b = upcast(x), _flat(upcast(grid))
-    arriving = np.require(upcast(g), requirements="C").reshape(*x.shape[:2], b.shape[1])
+    arriving = np.ascontiguousarray(upcast(g)).reshape(*x.shape[:2], b.shape[1])
     how = mode, padding_mode, align_corners
     with SILENT():
         dx = cpu.to_image(arriving, b, x.shape[2:], *how).astype(x.dtype, copy=False) if needs[0] else None
