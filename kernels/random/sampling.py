@@ -132,11 +132,15 @@ def _chunked(
 _KEPT = {"float16": -(1 << 13), "bfloat16": -(1 << 16), "float32": -1, "float64": -1}
 
 
+# by the letter of a type: the bits of a word that are dropped, the type of the others, the value of the last of them
+_UNIFORM = {"f": (np.uint32(8), np.dtype(np.int32), np.float32(2.0**-24)), "d": (np.uint64(11), np.dtype(np.int64), np.float64(2.0**-53))}
+
+
 def _uniforms_into(words: np.ndarray, out: np.ndarray) -> None:
-    bits, signed = (53, np.int64) if out.dtype == np.float64 else (24, np.int32)
-    upper = words[: out.size] >> words.dtype.type(8 * out.dtype.itemsize - bits)
+    dropped, signed, unit = _UNIFORM[out.dtype.char]
+    upper = words[: out.size] >> dropped
     np.copyto(out, upper.view(signed), casting="unsafe")  # processors convert signed numbers faster than unsigned ones
-    out *= out.dtype.type(2.0**-bits)
+    out *= unit
 
 
 def _rand(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:

@@ -354,8 +354,9 @@ def multinomial(
         return drawn if out is None else write_out(out, drawn, "multinomial")
     weights = to_host(x._array).astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
-    sums = rows.sum(-1)
-    if not (np.isfinite(sums).all() and (sums > 0).all() and rows.min(initial=0.0) >= 0):
+    sums = np.add.reduce(rows, axis=-1)
+    least, most = np.minimum.reduce(sums, initial=1.0), np.maximum.reduce(sums, initial=1.0)
+    if not (least > 0 and math.isfinite(most) and np.minimum.reduce(rows, axis=None, initial=0.0) >= 0):
         raise ArgumentError("multinomial: weights must be finite and not negative, with a positive sum")
     if replacement:
         found = _pick_weighted(rows, draw_on_host(draw_uniform, (len(rows), num_samples), generator))
@@ -373,18 +374,20 @@ def _pick_weighted(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
 
     One search for all rows: the sums of a row's weights, as parts of 1, stand behind those of the rows before.
     """
-    edges = np.cumsum(rows, -1)
+    edges, n = np.add.accumulate(rows, axis=-1), rows.shape[1]
+    start: Any = 0
     # One sorted array for all rows: row r's cumulative parts lie in [r, r + 1).
-    if len(rows) > 1:
+    if len(rows) == 1:
+        found = edges[0].searchsorted(u * edges[0, -1], "right")
+    else:
         behind = np.arange(len(rows), dtype=np.float64)[:, None]
         edges /= np.ascontiguousarray(edges[:, -1:])
         edges += behind
-        found = np.searchsorted(edges.reshape(-1), (u + behind).reshape(-1), side="right").reshape(u.shape)
-    else:
-        found = np.searchsorted(edges.reshape(-1), u.reshape(-1) * (edges[0, -1] if edges.size else 1.0), side="right").reshape(u.shape)
-    found = np.clip(found - np.arange(len(rows))[:, None] * rows.shape[1], 0, rows.shape[1] - 1)
-    if not np.take_along_axis(rows, found, -1).all():  # rounding must not pick an index of weight 0 behind the last one
-        found = np.minimum(found, rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, -1)[:, None])
+        start = np.arange(len(rows))[:, None] * n
+        found = edges.reshape(-1).searchsorted(u + behind, "right") - start
+    found = np.minimum(np.maximum(found, 0), n - 1)
+    if not rows.reshape(-1)[found + start].all():  # rounding must not pick an index of weight 0 behind the last one
+        found = np.minimum(found, n - 1 - np.argmax(rows[:, ::-1] > 0, -1)[:, None])
     return found
 
 
