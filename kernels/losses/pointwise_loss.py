@@ -148,12 +148,16 @@ class _Loss:
             run(wanted, [range(3 + len(numbers))] * len(outs), (g, x, target, *numbers), outs, x.dtype)
         return tuple(found)
 
-    def cpu_backward(
-        self, g: np.ndarray, x: np.ndarray, target: np.ndarray, reduction: str, needs: tuple[bool, ...], *numbers: Any
-    ) -> tuple[Any, ...]:
-        acc_type = dtypes.accumulator(x.dtype)
-        up = np.true_divide(g, max(_divisor(x, reduction), 1), dtype=acc_type) if reduction == "mean" else g
-        return tuple([self._slope(i, up, x, target, numbers) if need else None for i, need in enumerate(needs)])
+    def cpu_backward(self, i: int) -> Callable[..., Any]:
+        """The gradient by x (0) or by the target (1)."""
+
+        def gradient(g: np.ndarray, x: np.ndarray, target: np.ndarray, reduction: str, *numbers: Any) -> np.ndarray:
+            if reduction == "mean":
+                g = np.true_divide(g, max(x.size, 1), dtype=dtypes.accumulator(x.dtype))
+            return self._slope(i, g, x, target, numbers)
+
+        gradient.__signature__ = signature(("g", "x", "target", "reduction", *self.attributes))  # type: ignore[attr-defined]
+        return gradient
 
     def _slope(self, i: int, g: Any, x: np.ndarray, target: np.ndarray, numbers: tuple[Any, ...]) -> np.ndarray:
         if x.size >= MANY:
@@ -229,7 +233,7 @@ def pointwise_loss(
     return op(
         name, loss.with_attributes(loss.reference, doc), cpu=loss.with_attributes(loss.cpu), layout=layout, shape=loss.with_attributes(loss.shape),
         forward=loss.with_attributes(loss.forward), rule=loss.with_names(loss.rule), backward=loss.with_names(loss.backward),
-        cpu_backward=loss.with_names(loss.cpu_backward), promote="same", samples=samples, tolerance=tolerance, borrows=borrows,
+        cpu_backward=(loss.cpu_backward(0), loss.cpu_backward(1)), promote="same", samples=samples, tolerance=tolerance, borrows=borrows,
         sizes=lambda rng: [Sample(*drawn(rng, (4096, 4096)), reduction="mean", **loss.attributes)],
         work=loss.with_attributes(lambda x, target, **attrs: Work(3 * x.size, 2 * x.size * x.dtype.itemsize)),
     )  # fmt: skip
