@@ -35,13 +35,18 @@ def _smaller(g, a, b):
     return maths.where(a == b, 0.5 * g, maths.where(a > b, maths.zeros(g), g))
 
 
+def _zero_where(g: np.ndarray, drop: np.ndarray) -> np.ndarray:
+    """g with zeros where `drop` is True; of few elements by numpy's where."""
+    return np.where(drop, g.dtype.type(0), g) if g.size < MANY else zero_where(g, drop)
+
+
 def _pick(losing: Callable[..., Any]) -> Callable[..., Any]:
     """The gradient on numpy of the input that loses where losing(a, b)."""
 
     def gradient(g: np.ndarray, a: Any, b: Any) -> np.ndarray:
-        out = zero_where(g, np.asarray(losing(a, b)))
+        out = _zero_where(g, np.asarray(losing(a, b)))
         tied = np.equal(a, b)
-        if tied.any():
+        if np.logical_or.reduce(tied, axis=None):
             out = np.where(tied, g * g.dtype.type(0.5), out)
         return out
 
@@ -170,7 +175,7 @@ _WHERE = (None, _where_a, _where_b)
 op(
     "where", _where_reference, cpu=_where_cpu, shape=_where_shape, forward=_where_forward, broadcasts=True, into=True, dtypes=FLOATS,
     rule=tuple(f and backends.translate(f, backends.on_tensors) for f in _WHERE), backward=backward_of(_WHERE), samples=_where_samples, work=work,
-    cpu_backward=(None, lambda g, condition: zero_where(g, np.logical_not(condition)), lambda g, condition: zero_where(g, condition)),
+    cpu_backward=(None, lambda g, condition: _zero_where(g, np.logical_not(condition)), lambda g, condition: _zero_where(g, condition)),
 )  # fmt: skip
 
 
@@ -238,11 +243,12 @@ def _clamp_gradient(name: str, backend: Any) -> Callable[..., Any]:
 
 
 def _clamp_x_numpy(g: np.ndarray, x: np.ndarray, low: Any, high: Any) -> np.ndarray:
-    low, high = dtypes.as_held(x.dtype, low), dtypes.as_held(x.dtype, high)
+    if x.dtype.char not in "fd":  # to which numpy rounds a number by itself
+        low, high = dtypes.as_held(x.dtype, low), dtypes.as_held(x.dtype, high)
     inside = x == x if low is None else x >= low
     if high is not None:
         inside = np.logical_and(inside, x <= high)
-    return zero_where(g, np.logical_not(inside))
+    return _zero_where(g, np.logical_not(inside))
 
 
 def _clamp_backward(name: str) -> Callable[..., CudaArray]:
