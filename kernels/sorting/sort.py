@@ -10,6 +10,7 @@ from tritensor.ground.errors import OutOfRangeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import to_elementwise_layout
 from tritensor.kernels.parts.filling import filled
+from tritensor.kernels.parts.indices.flat_positions import FEW, few_positions
 from tritensor.kernels.parts.pointwise_samples import spaced
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.sorting import cpu_order
@@ -120,6 +121,10 @@ def _backward(g: Any, indices: CudaArray, x_shape: tuple[int, ...], x_dtype: np.
 def _cpu_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: int) -> Any:
     if g[0] is None:
         return None
+    if x_shape and indices.size <= FEW:
+        dx = np.zeros(x_shape, x_dtype)
+        dx.reshape(-1)[few_positions(x_shape, indices, normal_dim("sort", dim, len(x_shape)))] = g[0]
+        return dx
     given, columns = cpu_order.to_rows(g[0], dim), cpu_order.to_rows(indices, dim)
     n = x_shape[dim] if x_shape else 1
     rows = np.zeros((given.shape[0], n), x_dtype)
