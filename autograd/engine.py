@@ -88,9 +88,8 @@ def run(
             # Not its own: the gradient to start from is the caller's.
             result[r] = (pending.pop(r) if r not in result else add(result[r][0], pending.pop(r)), False)
     waiting = {} if settle is None else count_hooked_uses(order)
-    usual = targets is None and not tensors and state.anomaly is None and not running.levels and not waiting
-    if usual and MetaArray not in map(type, grads):
-        _walk_unrolled(order, pending, result, keep_graph)
+    if not (tensors or waiting or state.anomaly is not None or running.levels or MetaArray in map(type, grads)):
+        _walk(order, pending, result, wanted, useful, keep_graph)
         _assemble_slices(pending, result, add)
         return result
     for n in order:
@@ -119,65 +118,95 @@ def _assemble_slices(pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]
         result[e] = ((g if held is None else g.plus(held[0], add)).whole(add), True)
 
 
-def _walk_unrolled(order: list[Node], pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], keep_graph: bool) -> None:
-    """The walk of `backward()`: like `_step` for every node, with the commonest case unrolled.
-
-    That case is an op with one numpy function, or one kernel, per input, all gradients wanted.
-    """
+def _walk(
+    order: list[Node], pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], wanted: set[Any] | None, useful: set[Any] | None, keep_graph: bool
+) -> None:  # fmt: skip
+    """The walk on arrays: like `_pull_node` for every node, with all but hooks, Functions and rules written out. A Python call costs as much as a few numbers."""
     add_kernel = registry["add"].forward
     for n in order:
         g = pending.pop(n, None)
-        if g is None:
+        if g is None or (useful is not None and n not in useful):
             continue
-        if type(g) is Slices:
+        kind = type(g)
+        if kind is Slices:
             g = g.whole(add_arrays)
-        on_device = type(g) is CudaArray
-        if (
-            type(n) is not Node
-            or n.op.name == TAKEN
-            or n.hooks is not None
-            or type(g) is list
-            or (corner := n.op.backward if on_device else n.op.cpu_backward) is None
-            or corner.joint
-        ):
-            _pull_node(n, g, pending, result, None, None, keep_graph, False)
+            kind = type(g)
+        if n.hooks is not None:
+            _pull_node(n, g, pending, result, wanted, useful, keep_graph, False)
             continue
-        add: Any = add_kernel if on_device else np.add
-        inputs, meta = n.inputs, n.meta
-        # Nothing anywhere was written since: no saved value needs a look of its own.
-        intact = n.sequence > Version.last and inputs is not FREED
-        previous = None
-        for e, (i, function, fetch, place) in zip(n.edges, corner.steps):  # noqa: B905 (strict costs time here)
-            if e is None or function is None:
-                continue
-            try:
-                if place == -1:
-                    x = function(g)
-                elif place >= 0 and intact:
-                    v = inputs[place]  # type: ignore[index]
-                    x = function(g, getattr(v, "_array", v))
-                else:
-                    x = function(g, *[n._saved(kind, k, (), False) for kind, k in fetch])
-            except RuntimeWarning:
-                x = quietly(function, g, *[n._saved(kind, k, (), False) for kind, k in fetch])
-            if x is None:
-                continue
-            if meta is not None:
-                x = _undo_broadcast(n, i, x)
-            if isinstance(e, Node):
-                at = pending.get(e)
-                pending[e] = x if at is None else add(at, x) if type(at) is not Slices else at.plus(x, add)
-            elif (held := result.get(e)) is None:
-                # What is handed on unchanged, or to two inputs, nobody may add to.
-                own = x is not g and x is not previous and not (on_device and x.storage is g.storage)
-                result[e] = (x, own)
-            elif x.shape == held[0].shape:
-                result[e] = (add(held[0], x), True)
+        op, edges = n.op, n.edges
+        if type(n) is not Node:
+            if type(n) is Branch:
+                if wanted is not None and n in wanted:
+                    result[n] = (g, False)
+                _add_to_branch(n, g, pending, add_arrays)
             else:
-                raise make_shape_error(e, x)
-            previous = x
-        if not keep_graph:
-            n.free()
+                _pull_node(n, g, pending, result, wanted, useful, keep_graph, False)
+            continue
+        if wanted is not None and n in wanted:  # a tensor that is no leaf was asked for: the walk goes on behind it
+            result[n] = (g, False)
+        if op.name == TAKEN:
+            if edges[0] is not None and (useful is None or edges[0] in useful):
+                add_slice(pending, edges[0], n.meta[0][0], n.attrs["index"], g, add_arrays)  # type: ignore[index]
+            continue
+        on_device = kind is CudaArray
+        if kind is list:  # the gradients of several outputs, those that came
+            g = tuple(g)
+            on_device = CudaArray in map(type, g)
+        corner = op.backward if on_device else op.cpu_backward
+        if corner is None:
+            needs = _needs(edges, useful)
+            if True not in needs:
+                continue
+            _add_to_edges(n, g, n.pull(g, needs), needs, pending, result, add_arrays)
+        elif corner.joint:
+            needs = _needs(edges, useful)
+            if True not in needs:
+                continue
+            given = n.saved_values(corner.steps[0][2], needs)
+            try:
+                found = corner.steps[0][1](g, *given)
+            except RuntimeWarning:
+                found = quietly(corner.steps[0][1], g, *given)
+            _add_to_edges(n, g, found if type(found) is tuple else (found,), needs, pending, result, add_arrays)
+        else:
+            if useful is not None and True not in _needs(edges, useful):
+                continue
+            add: Any = add_kernel if on_device else np.add
+            meta = n.meta
+            # Nothing anywhere was written since: no saved value needs a look of its own.
+            intact = n.sequence > Version.last and n.inputs is not FREED
+            previous = None
+            for e, (i, function, fetch, place) in zip(edges, corner.steps):  # noqa: B905 (strict costs time here)
+                if e is None or function is None or (useful is not None and e not in useful):
+                    continue
+                try:
+                    if place == -1:
+                        x = function(g)
+                    elif place >= 0 and intact:
+                        v = n.inputs[place]  # type: ignore[index]
+                        x = function(g, getattr(v, "_array", v))
+                    else:
+                        x = function(g, *n.saved_values(fetch, ()))
+                except RuntimeWarning:
+                    x = quietly(function, g, *n.saved_values(fetch, ()))
+                if x is None:
+                    continue
+                if meta is not None and x.shape != meta[i][0]:
+                    x = _undo_broadcast(n, i, x)
+                if isinstance(e, Node):
+                    at = pending.get(e)
+                    pending[e] = x if at is None else add(at, x) if type(at) is not Slices else at.plus(x, add)
+                elif (held := result.get(e)) is None:
+                    # What is handed on unchanged, or to two inputs, nobody may add to.
+                    result[e] = (x, x is not g and x is not previous and not (on_device and x.storage is g.storage))
+                elif x.shape == held[0].shape:
+                    result[e] = (add(held[0], x), True)
+                else:
+                    raise make_shape_error(e, x)
+                previous = x
+        if not keep_graph and (n.inputs is not None or n.outputs is not None):
+            n.inputs = n.outputs = FREED
 
 
 def _pull_node(
@@ -198,7 +227,7 @@ def _pull_node(
         if useful is None or edges[0] in useful:
             _add_to_branch(n, g, pending, add)
         return
-    needs = tuple([e is not None for e in edges] if useful is None else [e is not None and e in useful for e in edges])
+    needs = _needs(edges, useful)
     if True not in needs:
         return
     if hooks is not None and hooks.before:
@@ -220,6 +249,11 @@ def _pull_node(
         found = tuple([x if x is None or n.meta is None else _undo_broadcast(n, i, x) for i, x in enumerate(found)])
         found = call_posthooks(hooks, found, g, tensors)
     _add_to_edges(n, g, found, needs, pending, result, add)
+
+
+def _needs(edges: tuple[Any, ...], useful: set[Any] | None) -> tuple[bool, ...]:
+    """Which inputs want a gradient."""
+    return tuple([e is not None for e in edges] if useful is None else [e is not None and e in useful for e in edges])
 
 
 def _undo_broadcast(n: Node, i: int, x: Any) -> Any:

@@ -49,7 +49,7 @@ class Version:
     """
 
     __slots__ = ("borrowers", "stamp", "value", "writer")
-    last = 0  # stamp of the latest write anywhere: a node younger than that needs no check
+    last = 0  # stamp of the latest write anywhere, or of what was cut off its graph: a node younger than that needs no check
 
     def __init__(self) -> None:
         self.value = self.stamp = 0
@@ -196,6 +196,31 @@ class Node:
                 found.append(None)
         return tuple(found)
 
+    def saved_values(self, fetch: tuple[tuple[str, Any], ...], needs: tuple[bool, ...]) -> list[Any]:
+        """Several saved values as arrays, for a gradient on arrays. Raises GradError as `_saved` does."""
+        inputs, outputs = self.inputs, self.outputs
+        if inputs is FREED or outputs is FREED or self.sequence <= Version.last:
+            return [self._saved(kind, k, needs, False) for kind, k in fetch]
+        # Nothing anywhere was written or cut off since this node was made: what it saved is as it was.
+        found = []
+        for kind, k in fetch:
+            if kind == "input":
+                x = None if inputs is None else inputs[k]
+                found.append(getattr(x, "_array", x))
+            elif kind == "output":
+                found.append(None if outputs is None or (held := outputs[k]) is None else held[0])
+            elif kind == "attr":
+                attrs = self.attrs
+                found.append(attrs[k] if attrs and k in attrs else self.op.attrs[k])
+            elif kind == "shape":
+                meta = self.meta[k]  # type: ignore[index]
+                found.append(None if meta is None else meta[0])
+            elif kind == "needs":
+                found.append(needs)
+            else:
+                found.append(self._saved(kind, k, needs, False))
+        return found
+
     def _saved(self, kind: str, k: Any, needs: tuple[bool, ...], tensors: bool) -> Any:
         """One saved value by (kind, place), checked for in-place writes; arrays, or tensors where the rule runs."""
         if kind == "input":
@@ -212,7 +237,9 @@ class Node:
         if kind == "output":
             if self.outputs is FREED:
                 raise self._freed()
-            array, version = self.outputs[k]  # type: ignore[index]
+            if self.outputs is None or self.outputs[k] is None:  # as above: of a gradient that is not asked for
+                return None
+            array, version = self.outputs[k]
             if version.stamp > self.sequence:
                 raise self._overwritten(f"its output {self.op.outputs[k]}", version)
             if not tensors:

@@ -16,6 +16,7 @@ from tritensor.autograd.node import FREED, Branch, ComplexNode, Node, Version, n
 from tritensor.ground import shortcuts
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import GradError
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.table import registry
 
@@ -215,7 +216,11 @@ def borrow_saved(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         since = next_sequence()
+        noting = here.noting
+        noted = 0 if noting is None else len(noting.steps)
         found = f(*args, **kwargs)
+        if noting is not None:
+            noting.borrow(noted)
         if state.enabled:
             _note_younger(found, since, {id(version_of(x)) for x in _tensors((*args, *kwargs.values()))})
         return found

@@ -179,12 +179,13 @@ def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
         else:
             array = empty(like.shape, like.dtype, on) if on.type == "meta" else np.ones(like.shape, like.dtype)
         return nodes.make_tensor(array) if create_graph else array
-    if tuple(grad.shape) != tuple(output.shape):
+    given, wanted = grad._array, output._array
+    if tuple(given.shape) != tuple(wanted.shape):
         raise ShapeError(f"{who}: gradient {tuple(grad.shape)} for a tensor of shape {tuple(output.shape)}; both must be the same")
-    if grad.device != output.device:
+    if not (type(given) is np.ndarray and type(wanted) is np.ndarray) and grad.device != output.device:
         raise GradError(f"{who}: gradient on {grad.device} for a tensor on {output.device}; move it with .to({str(output.device)!r})")
-    if grad._array.dtype != output._array.dtype:
-        grad = ops.cast(grad, dtype=output._array.dtype)
+    if given.dtype is not wanted.dtype and given.dtype != wanted.dtype:
+        grad = ops.cast(grad, dtype=wanted.dtype)
     return grad if create_graph else grad._array
 
 
@@ -284,8 +285,11 @@ def find_leading_nodes(order: list[Node], targets: set[Any]) -> set[Any]:
     """The nodes and leaves on a path to a target, targets included (ids of edges)."""
     useful = set(targets)
     for n in reversed(order):  # the oldest first, so that what a node leads to is decided before
-        if n not in useful and any(e is not None and e in useful for e in n.edges):
-            useful.add(n)
+        if n not in useful:
+            for e in n.edges:
+                if e is not None and e in useful:
+                    useful.add(n)
+                    break
     return useful
 
 

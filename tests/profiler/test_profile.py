@@ -129,7 +129,7 @@ def put_in_place() -> list[Any]:
         dict(vars(ops)),
         Ops.__getattr__,
         doors.OFF,
-        engine._walk_unrolled,
+        engine._walk,
         engine._pull_node,
         engine.accumulate,
     ]

@@ -91,7 +91,7 @@ class MemoryTrace:
     # -- recording
     def _probe(self, recording: Recording, patches: Patches) -> None:
         """Stand around calls of modules and the engine's steps."""
-        call, walk, add = Module.__call__, engine._walk_unrolled, engine.accumulate
+        call, walk, add = Module.__call__, engine._walk, engine.accumulate
 
         @wrapper
         @functools.wraps(call)
@@ -104,11 +104,11 @@ class MemoryTrace:
                 running.pop()
 
         # Node by node, so that each gradient is attributed to the node that made it.
-        def walked(order: list[Any], pending: dict[Any, Any], result: dict[Any, Any], keep_graph: bool) -> None:
+        def walked(order: list[Any], pending: dict[Any, Any], result: dict[Any, Any], *rest: Any) -> None:
             for n in order:
                 # A Branch only forwards one output of a node and makes nothing.
                 op = "" if type(n) is Branch else n.name()
-                walk([n], pending, result, keep_graph)
+                walk([n], pending, result, *rest)
                 if op:
                     there = [result.get(e, (None,))[0] if e in result else pending.get(e) for e in n.edges if e is not None]
                     self._note(op, self._nodes.get(n.sequence, ""), [g for x in there for g in (x if isinstance(x, list) else (x,))], ())
@@ -118,7 +118,7 @@ class MemoryTrace:
             self._note("AccumulateGrad", "", [getattr(leaf._grad, "_array", None)], ())
 
         patches.put(Module, "__call__", entered)
-        patches.put(engine, "_walk_unrolled", walked)
+        patches.put(engine, "_walk", walked)
         patches.put(engine, "accumulate", added)
 
     def _around(self, recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             'and getattr(x, "storage", 0) is not getattr(g, "storage", 2)',
         ): "any two defaults that differ",
         (
-            "_walk_unrolled",
+            "_walk",
             "elif place >= 0 and intact:",
             "elif place >= 1 and intact:",
         ): "the first input goes the general way then, which is only slower",

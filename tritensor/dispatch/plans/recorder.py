@@ -34,6 +34,7 @@ class Step(NamedTuple):
     recorded: bool  # whether it has left a node
     function: Callable[..., Any] | None
     corner_key: Any
+    borrows: bool = False  # whether its node has borrowed all that it saved
 
     def same(self, other: Step, firsts: Sequence[int]) -> bool:
         """Whether another recording has the same step: of the same op or function, with the same inputs and attributes, and results of the same form.
@@ -112,6 +113,10 @@ class Recorder:
         given, tracked = self._sources(tuple(tensors))
         self.steps.append(Step(None, given, tracked, {}, (), (), True, False, function, None))
         self._after = [(t, _slots(t)) for t, _ in self._after]
+
+    def borrow(self, first: int) -> None:
+        """The nodes of the steps from this one on have borrowed what they saved (see autograd/saved.py)."""
+        self.steps[first:] = [s._replace(borrows=True) for s in self.steps[first:]]
 
     def _sources(self, inputs: tuple[Any, ...]) -> tuple[tuple[tuple[str, Any], ...], tuple[bool, ...]]:
         given: list[tuple[str, Any]] = []

@@ -11,7 +11,7 @@ import numpy as np
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version, next_sequence, version_of
-from tritensor.autograd.saved import note_borrowed, note_borrower
+from tritensor.autograd.saved import note_all_borrowed, note_borrowed, note_borrower
 from tritensor.dispatch import dispatcher
 from tritensor.dispatch.nodes import record_node
 from tritensor.dispatch.plans.computing import Computing, choose
@@ -137,7 +137,9 @@ class _Text:
             f"n.outputs = {'((y, version),)' if kept_out[0] else 'None'}", f"n.attrs = {self.constant(step.attrs)}", f"n.meta = {self.constant(meta)}",
             "n.hooks = None", "n.sequence = next_sequence()", f"{t}._tracked = True",
         ]  # fmt: skip
-        if op.borrows:
+        if step.borrows:
+            self.lines.append("note_all_borrowed(n)")
+        elif op.borrows:
             self.lines.append("note_borrowed(n)")
         if op.name == "div" and step.inputs[0][0] != REGISTER:  # of which PyTorch makes number * x.reciprocal(), so that x may be written
             x = self._names(step)[1]
@@ -183,7 +185,7 @@ def _names() -> dict[str, Any]:
     """What texts name beside their constants."""
     return {
         "make": object.__new__, "Tensor": dispatcher._Tensor, "Node": Node, "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
-        "note_borrowed": note_borrowed, "note_borrower": note_borrower, "ref": ref, "ndarray": np.ndarray, "asarray": np.asarray, "record_node": record_node,
+        "note_borrowed": note_borrowed, "note_all_borrowed": note_all_borrowed, "note_borrower": note_borrower, "ref": ref, "ndarray": np.ndarray, "asarray": np.asarray, "record_node": record_node,
         "outputs": dispatcher._outputs, "as_arrays": _as_arrays, "join_views": _join_views,
     }  # fmt: skip
 

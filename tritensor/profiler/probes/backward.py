@@ -19,7 +19,7 @@ def backward_probe(recording: Recording, patches: Patches) -> None:
     """Wrap the engine's steps, and a leaf's addition to its gradient."""
     append, options = recording.records.append, recording.options
     detailed = options.memory or options.inputs
-    walk, step, add = engine._walk_unrolled, engine._pull_node, engine.accumulate
+    walk, step, add = engine._walk, engine._pull_node, engine.accumulate
     walking: dict[int, Any] = {}  # by thread: the node of the plain walk, which it may hand on to a step
 
     def run_detailed(n: Node, run: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -34,22 +34,22 @@ def backward_probe(recording: Recording, patches: Patches) -> None:
             detail = Detail(None, None, before, held() if options.memory else None, None, op, needs) if detailed else None
             append((BACKWARD, name, start, end, get_ident(), n.sequence, detail))
 
-    def walk_timed(order: list[Node], pending: dict[Any, Any], result: dict[Any, Any], keep_graph: bool) -> None:
+    def walk_timed(order: list[Node], pending: dict[Any, Any], *rest: Any) -> None:
         if not recording.on:
-            walk(order, pending, result, keep_graph)
+            walk(order, pending, *rest)
             return
         now, thread, known, outer = clock, get_ident(), known_names.get, walking.get(get_ident())
         for n in order:
             if n not in pending or type(n) is Branch:  # no gradient has come to it, or it only hands one on: no work to be timed
-                walk([n], pending, result, keep_graph)
+                walk([n], pending, *rest)
                 continue
             walking[thread] = n
             if detailed:
-                run_detailed(n, walk, ([n], pending, result, keep_graph))
+                run_detailed(n, walk, ([n], pending, *rest))
             else:
                 name = known(n.op.name) or find_name(n)
                 start = now()
-                walk([n], pending, result, keep_graph)
+                walk([n], pending, *rest)
                 append((BACKWARD, name, start, now(), thread, n.sequence, None))
         walking[thread] = outer  # this may have been a backward inside of another's node
 
@@ -70,7 +70,7 @@ def backward_probe(recording: Recording, patches: Patches) -> None:
         detail = None if before is None else Detail(None, None, before, held(), None)
         append((ACCUMULATE, "AccumulateGrad", start, end, get_ident(), 0, detail))
 
-    patches.put(engine, "_walk_unrolled", walk_timed)
+    patches.put(engine, "_walk", walk_timed)
     patches.put(engine, "_pull_node", step_timed)
     patches.put(engine, "accumulate", accumulate_timed)
     if options.flops:

@@ -128,7 +128,7 @@ def _ranged(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable
 
 def _backward_ranges(recording: Recording, patches: Patches) -> None:
     """A range around each node of the plain walk."""
-    walk = engine._walk_unrolled
+    walk = engine._walk
 
     def walked(order: list[Any], *rest: Any) -> None:
         for n in order:
@@ -138,4 +138,4 @@ def _backward_ranges(recording: Recording, patches: Patches) -> None:
             finally:
                 nvtx.range_pop()
 
-    patches.put(engine, "_walk_unrolled", walked)
+    patches.put(engine, "_walk", walked)
