@@ -43,7 +43,7 @@ def choose(step: Step) -> Computing | None:
 def _on_cpu(step: Step, op: Op) -> Computing | None:
     ready = None
     if any([word == NUMBER for word, _ in step.inputs]):
-        ready = _ready_number(step.arrays)
+        ready = ready_number(step.arrays)
         if ready is None:
             return None
     constants = {i: v for i, (word, v) in enumerate(step.inputs) if word == CONSTANT}
@@ -137,7 +137,7 @@ def _as_it_is(number: Any) -> Any:
     return number
 
 
-def _ready_number(arrays: Sequence[Any]) -> Callable[[Any], Any] | None:
+def ready_number(arrays: Sequence[Any]) -> Callable[[Any], Any] | None:
     """What makes a number of a later call ready for a step, or raises where the step is not for it; None where it cannot be told."""
     kinds = {a.dtype for a in arrays if type(a) is np.ndarray}
     if len(kinds) != 1:

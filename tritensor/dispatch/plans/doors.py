@@ -125,7 +125,8 @@ class Door:
             return self.long(*args, **kwargs)
         result, plan = self._record(bound, args, kwargs)
         if plan is None:
-            self._refused.add(key)
+            if len({id(t) for v in bound.values() for t in _tensors_in(v)}) == sum([len(_tensors_in(v)) for v in bound.values()]):
+                self._refused.add(key)  # with a tensor that is given once it may yet be planned
             self._note_vain(call)
         else:
             if len(self.plans) >= KEPT:

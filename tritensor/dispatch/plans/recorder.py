@@ -35,6 +35,7 @@ class Step(NamedTuple):
     function: Callable[..., Any] | None
     corner_key: Any
     borrows: bool = False  # whether its node has borrowed all that it saved
+    written: tuple[int, str] | None = None  # the register that the result is written over, and in whose name
 
     def same(self, other: Step, firsts: Sequence[int]) -> bool:
         """Whether another recording has the same step: of the same op or function, with the same inputs and attributes, and results of the same form.
@@ -113,6 +114,18 @@ class Recorder:
         given, tracked = self._sources(tuple(tensors))
         self.steps.append(Step(None, given, tracked, {}, (), (), True, False, function, None))
         self._after = [(t, _slots(t)) for t, _ in self._after]
+
+    def note_write(
+        self, op: Op, function: Callable[..., Any], target: Any, operands: tuple[Any, ...], arrays: Sequence[Any], who: str
+    ) -> None:  # fmt: skip
+        """numpy's `function` has computed an op of these operands directly into the memory of a tensor, which no graph remembers."""
+        register = self.registers.get(id(target))
+        if self.steps or register is None or type(target._array) is not np.ndarray or not isinstance(function, np.ufunc):
+            self.spoil("it writes")
+            return
+        given, tracked = self._sources(operands)
+        self.steps.append(Step(op, given, tracked, {}, tuple(arrays), (), True, False, function, None, written=(register, who)))
+        self._before[register] = _slots(target)
 
     def borrow(self, first: int) -> None:
         """The nodes of the steps from this one on have borrowed what they saved (see autograd/saved.py)."""

@@ -11,10 +11,10 @@ import numpy as np
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version, next_sequence, version_of
-from tritensor.autograd.saved import note_all_borrowed, note_borrowed, note_borrower
+from tritensor.autograd.saved import note_all_borrowed, note_borrowed
 from tritensor.dispatch import dispatcher
 from tritensor.dispatch.nodes import record_node
-from tritensor.dispatch.plans.computing import Computing, choose
+from tritensor.dispatch.plans.computing import Computing, choose, ready_number
 from tritensor.dispatch.plans.recorder import NUMBER, REGISTER, Step, has_complex, has_gradient
 from tritensor.ground.call_site import INSIDE, mark_wrapper
 from tritensor.ops.array import layout_of
@@ -71,6 +71,8 @@ class _Text:
         if step.op is None:
             self.lines.append(f"{self.constant(step.function)}(({', '.join([f't{r}' for _, r in step.inputs])},))")
             return True
+        if step.written is not None:
+            return self._write(step, *step.written)
         how = choose(step)
         if how is None:
             return False
@@ -79,6 +81,33 @@ class _Text:
             self._one_result(step, step.op, how, call)
         else:
             self._several_results(step, step.op, call)
+        return True
+
+    def _write(self, step: Step, register: int, who: str) -> bool:
+        """The lines of a write in place. What only the tensors at hand tell (memory that is shared, a base in the graph) sends a call the long way."""
+        ready = ready_number(step.arrays)
+        target, operands = f"t{register}", []
+        self.lines.append(f"x = {target}._array")
+        if state.enabled:
+            self.lines.append(f"if {target}._view_path is not None and {target}._view_path[0]._tracked: raise Unplanned")
+        for word, value in step.inputs:
+            if word == NUMBER:
+                if ready is None:
+                    return False
+                operands.append(f"{self.constant(ready)}(g{value})")
+            elif word == REGISTER and value != register:
+                y = f"t{value}._array"
+                operands.append(y)
+                self.lines.append(f"if ({y}.base is not None or x.base is not None or {y} is x) and not apart(x, {y}): raise Unplanned")
+            else:
+                operands.append("x" if word == REGISTER else self.constant(value))
+        self.lines += [
+            f"version = {target}._version_counter or version_of({target})", "if version.borrowers is not None: raise Unplanned",
+            "try:", f"{_INDENT}{self.constant(step.function)}({', '.join(operands)}, x)",
+            "except RuntimeWarning: x = None  # for which numpy looks when all is written",
+            "version.value += 1", f"version.writer = {self.constant(who)}", "version.stamp = stamp = next_sequence()",
+            "if stamp > Version.last: Version.last = stamp",
+        ]  # fmt: skip
         return True
 
     def _call(self, step: Step, how: Computing) -> str:
@@ -141,9 +170,6 @@ class _Text:
             self.lines.append("note_all_borrowed(n)")
         elif op.borrows:
             self.lines.append("note_borrowed(n)")
-        if op.name == "div" and step.inputs[0][0] != REGISTER:  # of which PyTorch makes number * x.reciprocal(), so that x may be written
-            x = self._names(step)[1]
-            self.lines.append(f"note_borrower({x}._version_counter or version_of({x}), ref(n), 1)")
 
     def _several_results(self, step: Step, op: Op, call: str) -> None:
         names = [f"t{self.next + i}" for i in range(op.public)]
@@ -185,9 +211,19 @@ def _names() -> dict[str, Any]:
     """What texts name beside their constants."""
     return {
         "make": object.__new__, "Tensor": dispatcher._Tensor, "Node": Node, "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
-        "note_borrowed": note_borrowed, "note_all_borrowed": note_all_borrowed, "note_borrower": note_borrower, "ref": ref, "ndarray": np.ndarray, "asarray": np.asarray, "record_node": record_node,
-        "outputs": dispatcher._outputs, "as_arrays": _as_arrays, "join_views": _join_views,
+        "note_borrowed": note_borrowed, "note_all_borrowed": note_all_borrowed, "ref": ref, "ndarray": np.ndarray, "asarray": np.asarray, "record_node": record_node,
+        "outputs": dispatcher._outputs, "as_arrays": _as_arrays, "join_views": _join_views, "apart": _apart, "Unplanned": Unplanned,
     }  # fmt: skip
+
+
+class Unplanned(Exception):
+    """What a plan raises that finds itself not meant: its door sends the call the long way."""
+
+
+def _apart(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether two arrays are parts of different ones, so that they share no memory; False where that cannot be told."""
+    first, second = (a if a.base is None else a.base for a in (x, y))
+    return type(first) is np.ndarray and type(second) is np.ndarray and first is not second and first.base is None and second.base is None
 
 
 def _as_arrays(results: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.call_site import warn
 from tritensor.ground.errors import DeviceError, DTypeError, GradError, ShapeError
 from tritensor.ground.strides import contiguous_strides
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, device_of, empty, same_memory
 from tritensor.ops.strided_array import MetaArray
@@ -71,6 +72,8 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
         if isinstance(a, CudaArray):
             raise
     version_of(target).bump(who)
+    if here.noting is not None:
+        here.noting.note_write(op, getattr(run, "bare", run), target, operands, given, who)
     return True
 
 

@@ -282,8 +282,7 @@ def wrap_in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[.
     """The method and function that writes f's result over its first argument."""
 
     @wrapper
-    @functools.wraps(f)
-    def call(input: Tensor = _MISSING, *args: Any, **kwargs: Any) -> Tensor:
+    def long(input: Tensor = _MISSING, *args: Any, **kwargs: Any) -> Tensor:
         try:
             if operands is not True:
                 given = operands(input, *args, **kwargs)
@@ -301,8 +300,9 @@ def wrap_in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[.
                 (input, *args), kwargs = repair_arguments(f, name, (input, *args), kwargs, error)  # type: ignore[assignment]
         else:
             return overwrite(input, value, name, since)
-        return call(input, *args, **kwargs)
+        return long(input, *args, **kwargs)
 
+    call = functools.update_wrapper(open_door(Door(long, f, name, numbers=f.__code__.co_varnames[1:2], checks=False)), f)
     call.__name__ = call.__qualname__ = name
     call.__module__ = "tritensor" if name in INPLACE_FUNCTIONS else call.__module__
     call.__signature__ = PublicSignature(f, out=False)  # type: ignore[attr-defined]

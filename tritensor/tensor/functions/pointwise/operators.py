@@ -63,7 +63,9 @@ def _make_reflected(name: str, python: str) -> Any:
             return getattr(ops, name)(other, to_c_order(self) if name == "pow" and not isinstance(other, Tensor) else self)
         return _refuse_operand(name, self, python, given)
 
-    return _named(open_door(Door(wrapper(operator), _OPERANDS_OF, name, numbers=("other",))), python)
+    # PyTorch makes number * x.reciprocal() of a quotient, so that x may be written.
+    long = borrow_saved(operator) if name == "div" else wrapper(operator)
+    return _named(open_door(Door(long, _OPERANDS_OF, name, numbers=("other",))), python)
 
 
 def _make_in_place(name: str, python: str) -> Any:
@@ -77,7 +79,7 @@ def _make_in_place(name: str, python: str) -> Any:
         since = next_sequence()
         return overwrite(self, getattr(ops, name)(self, other), name + "_", since)
 
-    return _named(operator, f"i{python}")
+    return _named(open_door(Door(wrapper(operator), _OPERANDS_OF, name + "_", numbers=("other",), checks=False)), f"i{python}")
 
 
 def _refuse_operand(name: str, x: Tensor, python: str, other: Any) -> Any:
@@ -118,7 +120,7 @@ for _python, _name in _BINARY.items():
     setattr(Tensor, f"__{_python}__", _make_operator(_python, _name))
     setattr(Tensor, f"__r{_python}__", _make_reflected(_name, f"r{_python}"))
     setattr(Tensor, f"__i{_python}__", _make_in_place(_name, _python))
-Tensor.__rdiv__ = borrow_saved(Tensor.__rtruediv__)  # type: ignore[method-assign]
+Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[method-assign]
 for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_python}__", _make_operator(_python, _python))
 
