@@ -199,7 +199,7 @@ def _walk(
                     pending[e] = x if at is None else add(at, x) if type(at) is not Slices else at.plus(x, add)
                 elif (held := result.get(e)) is None:
                     # What is handed on unchanged, or to two inputs, nobody may add to.
-                    result[e] = (x, x is not g and x is not previous and not (on_device and x.storage is g.storage))
+                    result[e] = (x, x is not g and x is not previous and not (kind is CudaArray and x.storage is g.storage))
                 elif x.shape == held[0].shape:
                     result[e] = (add(held[0], x), True)
                 else:

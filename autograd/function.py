@@ -9,11 +9,14 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tritensor.autograd import node as nodes
 from tritensor.autograd.engine import edge_of, sum_to
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Branch, Node, Version, version_of
 from tritensor.autograd.saved import Packed, attach_to_edge
+from tritensor.ground.device import cpu
 from tritensor.ground.dtypes import has_gradient
 from tritensor.ground.errors import GradError, ShapeError
 from tritensor.ground.transforms import WrappedArray, running, transform
@@ -33,20 +36,25 @@ class _FunctionOp:
         self.broadcasts = True
 
 
+@functools.lru_cache(maxsize=1024)
+def _function_op(name: str, inputs: int, public: int) -> _FunctionOp:
+    return _FunctionOp(name, inputs, public)
+
+
 class FunctionCtx:
     """What `forward` leaves for `backward`: `save_for_backward(...)`, any attribute, and `needs_input_grad`."""
 
-    def __init__(self) -> None:
-        self.to_save: tuple[Any, ...] = ()  # until forward is over
-        self.saved_for_forward: tuple[Any, ...] = ()
-        self.dirty_tensors: tuple[Any, ...] = ()
-        self.non_differentiable: tuple[Any, ...] = ()
-        self.materialize_grads = True
-        self.needs_input_grad: tuple[bool, ...] = ()
-        self._saved: tuple[Saved | None, ...] = ()
-        self._node: Callable[[], Any] = lambda: None  # later a weak reference: the node holds the context, which would be a cycle
-        self._freed = False
-        self._once = False
+    # Set by what a call does; those of most are as they stand here.
+    to_save: tuple[Any, ...] = ()  # until forward is over
+    saved_for_forward: tuple[Any, ...] = ()
+    dirty_tensors: tuple[Any, ...] = ()
+    non_differentiable: tuple[Any, ...] = ()
+    materialize_grads = True
+    needs_input_grad: tuple[bool, ...] = ()
+    _saved: tuple[Saved | None, ...] = ()
+    _node: Callable[..., Any] = staticmethod(lambda: None)  # later a weak reference: the node holds the context, which would be a cycle
+    _freed = False
+    _once = False
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors (inputs, outputs or intermediate ones; None is allowed) for backward, guarded against in-place writes."""
@@ -216,7 +224,10 @@ class FunctionNode(Node):
 
 def _like(t: Any) -> Any:
     """Shape, dtype and device of a tensor, None for anything else."""
-    return (t._array.shape, t._array.dtype, t.device) if hasattr(t, "_array") else None
+    if not hasattr(t, "_array"):
+        return None
+    array = t._array
+    return array.shape, array.dtype, cpu if type(array) is np.ndarray else t.device
 
 
 def _zeros(like: Any) -> Any:
@@ -325,13 +336,17 @@ class Function(FunctionCtx):
             return transform.current.apply_function(cls, args, kwargs)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple([getattr(a, "_tracked", False) for a in args])
-        ctx._once = cls.clear_saved_tensors_on_access
-        with no_grad():
+        if cls.clear_saved_tensors_on_access:
+            ctx._once = True
+        before, state.enabled = state.enabled, False  # as no_grad() does
+        try:
             if split:
                 out = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, out)
             else:
                 out = cls.forward(ctx, *args, **kwargs)
+        finally:
+            state.enabled = before
         for i, t in enumerate(ctx.to_save):
             if t is not None and not hasattr(t, "_array"):
                 raise TypeError(
@@ -359,39 +374,43 @@ def _finish(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], out: A
     outs = out if many else (out,)
     dirty = ctx.dirty_tensors
     for t in dirty:
-        if not any(t is a for a in args):  # `is`, because `in` compares tensors by their elements
+        if not _holds(args, t):
             warnings.warn(
                 f"{cls.__name__}: mark_dirty got a tensor that is no input; only inputs that forward wrote are dirty", stacklevel=3
             )
-        elif not any(t is y for y in outs):
+        elif not _holds(outs, t):
             raise GradError(f"{cls.__name__}: an input marked dirty was not returned; a tensor written in place must be an output")
         else:
             nodes.refuse_dirty(t, cls.__name__)
             version_of(t).bump(cls.__name__)
-    if state.enabled and any(ctx.needs_input_grad):
+    if state.enabled and True in ctx.needs_input_grad:
         wired = _record(cls, ctx, args, outs)
     else:
         wired = [_seen(t, args, dirty) for t in outs]
-    ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()  # outputs among them would hold the node that holds the context
+    for name in ("to_save", "dirty_tensors", "non_differentiable"):  # outputs among them would hold the node that holds the context
+        ctx.__dict__.pop(name, None)
     return tuple(wired) if many else wired[0]
 
 
 def _seen(t: Any, args: tuple[Any, ...], dirty: tuple[Any, ...]) -> Any:
     """An output that is an input as it came is a view of it."""
-    return nodes.view_of(t) if any(t is a for a in args) and hasattr(t, "_array") and not any(t is d for d in dirty) else t
+    return nodes.view_of(t) if _holds(args, t) and hasattr(t, "_array") and not _holds(dirty, t) else t
+
+
+def _holds(among: tuple[Any, ...], t: Any) -> bool:
+    """Whether t itself is there; `in` would compare tensors by their elements."""
+    return any([x is t for x in among])
 
 
 def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: tuple[Any, ...]) -> list[Any]:
     """The outputs, hung at a new node."""
-    op = _FunctionOp(cls.__name__, len(args), len(outs))  # a new one each time: two calls may differ in how many arguments they have
+    op = _function_op(cls.__name__, len(args), len(outs))
     edges = tuple([edge_of(a) if need else None for a, need in zip(args, ctx.needs_input_grad, strict=True)])
     node = FunctionNode(cls, ctx, op, edges, tuple([_like(a) for a in args]), tuple([_like(t) for t in outs]))
     ctx._node = weakref.ref(node)  # an output that was saved gets back to its node
     if state.watch is not None:
         state.watch(node)
-    differentiable = [
-        hasattr(t, "_array") and has_gradient(t._array.dtype) and not any(t is x for x in ctx.non_differentiable) for t in outs
-    ]
+    differentiable = [hasattr(t, "_array") and has_gradient(t._array.dtype) and not _holds(ctx.non_differentiable, t) for t in outs]
     several = sum(differentiable) > 1
     places: dict[int, int] = {}
     wired: list[Any] = []
@@ -400,7 +419,7 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
         if not yes:
             plain = _seen(t, args, ctx.dirty_tensors)  # an integer output, or one that was marked
             wired.append(plain.detach() if hasattr(plain, "_array") and plain._tracked else plain)
-        elif any(t is x for x in ctx.dirty_tensors) and any(t is a for a in args):
+        elif _holds(ctx.dirty_tensors, t) and _holds(args, t):
             nodes.hang_written(t, edge, cls.__name__)
             wired.append(t)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -38,6 +39,14 @@ def _full_cpu(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: De
             return np.full(shape, value, dtype)
         out[...] = np.full((), value, dtype)
     return out
+
+
+def _planned_full(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device) -> Callable[[], np.ndarray]:
+    model = _full_cpu(shape=shape, value=value, dtype=dtype, device=device)
+    return functools.partial(np.zeros, shape, dtype) if not model.tobytes().strip(b"\0") else model.copy
+
+
+_full_cpu.planned = _planned_full  # type: ignore[attr-defined]
 
 
 def _full_forward(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device, out: CudaArray | None = None) -> CudaArray:
@@ -101,6 +110,15 @@ def _arange_cpu(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Dev
         value *= compute_type(step)
         np.add(value, compute_type(start), out=part, casting="unsafe")  # rounded once more to y's type, in numpy's buffer
     return y
+
+
+def _planned_arange(**attrs: Any) -> Callable[[], np.ndarray] | None:
+    model = _arange_cpu(**attrs)
+    return model.copy if model.size <= _FEW else None  # which a plan keeps
+
+
+_FEW = 1024
+_arange_cpu.planned = _planned_arange  # type: ignore[attr-defined]
 
 
 def _arange_forward(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device) -> CudaArray:

@@ -145,6 +145,19 @@ def _where_cpu(condition: np.ndarray, a: Any, b: Any, *, out: np.ndarray | None 
     return out
 
 
+def _planned_where(condition: np.ndarray, a: Any, b: Any) -> Callable[..., np.ndarray] | None:
+    arrays = [x for x in (a, b) if isinstance(x, np.ndarray)]
+    if not arrays or not isinstance(condition, np.ndarray) or np.broadcast(condition, a, b).size >= MANY:
+        return None
+    first, second = (x if isinstance(x, np.ndarray) else np.array(x, arrays[0].dtype) for x in (a, b))
+    if len(arrays) == 2:
+        return np.where
+    return (lambda c, b: np.where(c, first, b)) if arrays[0] is b else (lambda c, a: np.where(c, a, second))
+
+
+_where_cpu.planned = _planned_where  # type: ignore[attr-defined]
+
+
 @moved_as_bytes
 def _where_forward(condition: CudaArray, a: Any, b: Any, *, out: CudaArray | None = None) -> CudaArray:
     spec = _where_shape(condition, a, b)
@@ -299,6 +312,20 @@ def _clamp_cpu(x: np.ndarray, low: Any = None, high: Any = None, *, out: np.ndar
     y = np.asarray(np.maximum(x, low))
     fits = out if out is not None else y if np.shape(high) in ((), y.shape) else None
     return np.minimum(y, high, out=fits)
+
+
+def _planned_clamp(x: np.ndarray, low: Any = None, high: Any = None) -> Callable[..., np.ndarray] | None:
+    if x.size >= MANY or x.dtype.char not in "fdilq" or not all([v is None or type(v) in (int, float) for v in (low, high)]):
+        return None
+    least, most = (None if v is None else np.array(x.dtype.type(v)) for v in (low, high))
+    if most is None:
+        return lambda x: np.maximum(x, least)
+    if least is None:
+        return lambda x: np.minimum(x, most)
+    return lambda x: np.minimum(np.maximum(x, least), most)
+
+
+_clamp_cpu.planned = _planned_clamp  # type: ignore[attr-defined]
 
 
 def _clamp_forward(x: CudaArray, low: Any, high: Any, *, out: CudaArray | None = None) -> CudaArray:

@@ -51,19 +51,20 @@ def cpu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np
     return y
 
 
-def _plain(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray | None:
-    """The same of small matrices that fit; None for others (see dispatch/fast_paths.py)."""
-    if x.ndim != 2 or weight.ndim != 2 or x.shape[1] != weight.shape[1] or x.size > SMALL or weight.size > SMALL:
-        return None
-    y = x.dot(weight.T)
-    if bias is not None:
-        if bias.shape != (len(weight),):
-            return None
-        y += bias
+def _small(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    y: np.ndarray = x.dot(weight.T)
+    y += bias
     return y
 
 
-cpu.plain = _plain  # type: ignore[attr-defined]
+def _planned(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Callable[..., np.ndarray] | None:
+    """The same of small matrices, which numpy's dot takes as they lie."""
+    if x.dtype.char not in "fd" or x.ndim != 2 or x.size > SMALL or weight.size > SMALL:
+        return None
+    return _small if bias is not None else lambda x, weight: x.dot(weight.T)
+
+
+cpu.planned = _planned  # type: ignore[attr-defined]
 
 
 def rows_of(x: CudaArray) -> CudaArray:

@@ -169,7 +169,7 @@ def _extreme(ufunc: np.ufunc, x: np.ndarray, dims: tuple[int, ...], keepdim: boo
 
 
 def _extreme_cpu(name: str, ufunc: np.ufunc) -> Callable[..., np.ndarray]:
-    """The CPU's amax or amin; its `plain` gives None for other than few floats in C order."""
+    """The CPU's amax or amin."""
 
     def cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
         dims = normal_dims(name, dim, x.ndim)
@@ -177,16 +177,13 @@ def _extreme_cpu(name: str, ufunc: np.ufunc) -> Callable[..., np.ndarray]:
             return _extreme(ufunc, x, dims, keepdim)
         return np.asarray(_extreme(ufunc, _widened(x), dims, keepdim), x.dtype)
 
-    def plain(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray | None:
-        if x.dtype.char not in "fd" or not x.size or not dims or not x.flags.c_contiguous:
+    def planned(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> Callable[..., Any] | None:
+        dims = normal_dims(name, dim, x.ndim)
+        if x.dtype.char not in "fd" or not dims or x.size >= _MANY:
             return None
-        if len(dims) < x.ndim or keepdim:
-            return ufunc.reduce(x, dims, keepdims=keepdim)
-        out = np.empty((), x.dtype)  # an array: reduce alone returns a scalar
-        ufunc.reduce(x, dims, out=out)
-        return out
+        return lambda x: ufunc.reduce(x, dims, None, None, keepdim)
 
-    cpu.plain = plain  # type: ignore[attr-defined]
+    cpu.planned = planned  # type: ignore[attr-defined]
     return cpu
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,12 @@ def _sum_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     return summed(x, dims, keepdim) if dtypes.is_float(x.dtype) else total(x, dims, keepdim, dtypes.accumulator(x.dtype))
 
 
-_sum_cpu.plain = few  # type: ignore[attr-defined]
+def _planned_sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> Callable[..., Any] | None:
+    dims = normal_dims("sum", dim, x.ndim)
+    return (lambda x: few(x, dims, keepdim)) if dims and few(x, dims, keepdim) is not None else None
+
+
+_sum_cpu.planned = _planned_sum  # type: ignore[attr-defined]
 
 
 def _sum_of_squares_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
@@ -73,12 +79,29 @@ def _sum_of_squares_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np
 def _mean_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     dims = normal_dims("mean", dim, x.ndim)
     if dims and (small := few(x, dims, keepdim)) is not None:
-        return small / (x.size if len(dims) == x.ndim else x.shape[dims[0]])
+        small /= x.size if len(dims) == x.ndim else x.shape[dims[0]]
+        return small
     n = count(x.shape, dims)
     out = total(x, dims, keepdim, dtypes.accumulator(x.dtype))
     if n:
         return np.true_divide(out, out.dtype.type(n)).astype(x.dtype, copy=False)
     return np.full_like(out, np.nan, x.dtype)
+
+
+def _planned_mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> Callable[..., Any] | None:
+    dims = normal_dims("mean", dim, x.ndim)
+    if not dims or few(x, dims, keepdim) is None:
+        return None
+    n = np.array(x.size if len(dims) == x.ndim else x.shape[dims[0]], x.dtype)
+
+    def mean(x: np.ndarray) -> np.ndarray:
+        y = few(x, dims, keepdim)
+        return np.true_divide(y, n, y)
+
+    return mean
+
+
+_mean_cpu.planned = _planned_mean  # type: ignore[attr-defined]
 
 
 def _var_cpu(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> np.ndarray:

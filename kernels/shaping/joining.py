@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -56,6 +56,15 @@ def _cat_cpu(*xs: np.ndarray, dim: int) -> np.ndarray:
         return y if y.flags.c_contiguous else np.array(y, order="C")
     y = cast(np.ndarray, empty(_cat_shape(*xs, dim=dim).shape, xs[0].dtype, cpu, strides))
     return np.concatenate(xs, dim, out=y)
+
+
+def _planned_cat(*xs: np.ndarray, dim: int) -> Callable[..., np.ndarray] | None:
+    if _image_strides(xs, dim) is not None or not np.concatenate(xs, dim).flags.c_contiguous:
+        return None
+    return lambda *xs: np.concatenate(xs, dim)
+
+
+_cat_cpu.planned = _planned_cat  # type: ignore[attr-defined]
 
 
 def _image_strides(xs: tuple[Any, ...], dim: int) -> tuple[int, ...] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,9 @@ def _reshape(x: Array, *, shape: tuple[int, ...]) -> Array:
         raise ShapeError(f"view: shape {x.shape} with strides {strides} has no view of shape {shape}; use reshape, which copies") from None
 
 
+_reshape.planned = lambda x, *, shape: operator.methodcaller("reshape", shape)  # type: ignore[attr-defined]
+
+
 def _reshape_shape(x: Any, *, shape: tuple[int, ...]) -> Spec:
     if math.prod(shape) != math.prod(x.shape):
         raise ShapeError(
@@ -73,6 +77,9 @@ op(
 # permute: y[i_dims[0], i_dims[1], ...] = x[i_0, i_1, ...]
 def _permute(x: Array, *, dims: tuple[int, ...]) -> Array:
     return x.transpose(dims)
+
+
+_permute.planned = lambda x, *, dims: operator.methodcaller("transpose", dims)  # type: ignore[attr-defined]
 
 
 def _permute_shape(x: Any, *, dims: tuple[int, ...]) -> Spec:
@@ -107,6 +114,14 @@ def _expand(x: Array, *, shape: tuple[int, ...]) -> Array:
     return window(
         x, shape, (0,) * lead + tuple([0 if n == 1 and m != 1 else s for n, m, s in zip(x.shape, shape[lead:], x.strides, strict=True)])
     )
+
+
+def _planned_expand(x: np.ndarray, *, shape: tuple[int, ...]) -> Any:
+    strides = _expand(x, shape=shape).strides
+    return (lambda x: np.ndarray(shape, x.dtype, x, 0, strides)) if x.flags.c_contiguous else None
+
+
+_expand.planned = _planned_expand  # type: ignore[attr-defined]
 
 
 def _expand_shape(x: Any, *, shape: tuple[int, ...]) -> Spec:

@@ -48,9 +48,11 @@ def _on_cpu(step: Step, op: Op) -> Computing | None:
             return None
     constants = {i: v for i, (word, v) in enumerate(step.inputs) if word == CONSTANT}
     prepare = getattr(op.cpu, "planned", None)
-    lean = None if prepare is None or constants or len(step.results) != 1 else prepare(*step.arrays, **step.attrs)
-    if lean is not None and _same_form(result := quietly(lean, *step.arrays), step.results[0]):
-        return Computing(lean, type(result) is not np.ndarray)
+    if prepare is not None and ready is None and len(step.results) == 1:
+        lean = prepare(*step.arrays, **step.attrs)
+        given = [a for i, a in enumerate(step.arrays) if i not in constants]
+        if lean is not None and _same_form(result := quietly(lean, *given), step.results[0]):
+            return Computing(lean, type(result) is not np.ndarray)
     bare = getattr(op.cpu, "bare", op.cpu)
     if (
         not step.attrs

@@ -198,8 +198,7 @@ def _wrap_maker(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
     pins = "pin_memory" in own
 
     @wrapper
-    @functools.wraps(f)
-    def call(*args: Any, out: Any = None, layout: Any = None, pin_memory: bool = False, requires_grad: bool = False, **options: Any) -> Any:
+    def long(*args: Any, out: Any = None, layout: Any = None, pin_memory: bool = False, requires_grad: bool = False, **options: Any) -> Any:
         if layout is not None:
             check_layout(name, layout)
         if out is not None:
@@ -221,10 +220,9 @@ def _wrap_maker(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
             elif pin_memory and not pins:
                 made = made.pin_memory()
             return made.requires_grad_() if requires_grad else made
-        return call(*args, out=out, layout=layout, pin_memory=pin_memory, requires_grad=requires_grad, **options)
+        return long(*args, out=out, layout=layout, pin_memory=pin_memory, requires_grad=requires_grad, **options)
 
-    call.__signature__ = PublicSignature(f, out=gives_out, maker=True)  # type: ignore[attr-defined]
-    return call
+    return _with_plans(long, f, PublicSignature(f, out=gives_out, maker=True))  # type: ignore[no-any-return]
 
 
 def _take_options_of_out(name: str, own: set[str], options: dict[str, Any], out: Any) -> None:
