@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tritensor.ground import dtypes
-from tritensor.kernels.losses.cross_entropy import cpu_llvm
+from tritensor.kernels.losses.cross_entropy import cpu_llvm, labels_llvm
 from tritensor.kernels.losses.cross_entropy.arguments import check_labels, class_axis, is_labels, per_row
 from tritensor.kernels.parts.cpu.summation import total
 from tritensor.kernels.parts.rows.row_softmax import CACHE, by_rows, softmax_block
@@ -75,73 +75,6 @@ def _aims(
     return q
 
 
-# Small batches of labels, in every training step: few calls of numpy, and no maxima of short rows, which are its slowest.
-_MILD = 64.0  # e^x of logits within this neither overflows nor vanishes, nor do sums of _FEW of them
-_FEW = 1024  # classes
-
-
-@lru_cache(maxsize=16)
-def _constants(n: int, classes: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Where the rows (n, classes) begin, and a one per class."""
-    return np.arange(0, n * classes, classes), np.ones(classes, dtype)
-
-
-def _powers(rows: np.ndarray) -> np.ndarray | None:
-    """e^x of a few logits; None where they are many, or not so mild that their maximum need not be subtracted first."""
-    if not 0 < rows.size <= CACHE or rows.shape[1] > _FEW or not rows.flags.c_contiguous:
-        return None
-    flat = rows.reshape(-1)
-    # All |x| are below _MILD if their squares' sum is below its square; infinities and NaN fail every comparison.
-    if flat.dot(flat) < _MILD * _MILD or (np.maximum.reduce(flat) < _MILD and np.minimum.reduce(flat) > -_MILD):
-        return np.exp(rows)
-    return None
-
-
-def _every_label(target: np.ndarray, classes: int, ignore_index: int) -> bool:
-    """Whether all labels are surely classes, and none is ignored: seen unsigned, negative labels are huge."""
-    if target.dtype.kind != "i" or 0 <= ignore_index < classes:
-        return False
-    return bool(np.maximum.reduce(target.view(f"u{target.itemsize}"), axis=None) < classes)
-
-
-def _maxima(x: np.ndarray) -> np.ndarray:
-    """The largest of every row; short rows are turned first, since numpy goes along them one by one."""
-    if x.shape[1] <= 32:
-        return np.maximum.reduce(np.ascontiguousarray(x.T), axis=0)
-    return np.maximum.reduce(x, axis=1)
-
-
-def _few_losses(rows: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """(losses, peaks) of a small batch of labels without weights; None for what needs more care."""
-    n, classes = rows.shape
-    if not 0 < rows.size <= CACHE or classes > _FEW or not rows.flags.c_contiguous or not _every_label(target, classes, ignore_index):
-        return None
-    peaks = np.empty((n, 2), rows.dtype)
-    m = peaks[:, 0] = _maxima(rows)
-    if not math.isfinite(m.dot(m)):  # infinities, NaN
-        return None
-    begins, ones = _constants(n, classes, rows.dtype)
-    power = np.subtract(rows, m[:, None])
-    np.exp(power, out=power)
-    excess = peaks[:, 1] = power.dot(ones)
-    np.log(excess, out=excess)
-    m = m - rows.reshape(-1).take(begins + target.reshape(-1))
-    return np.add(m, excess, out=m), peaks
-
-
-def _few_gradients(rows: np.ndarray, target: np.ndarray, ignore_index: int, up: Any) -> np.ndarray | None:
-    """up * (softmax - one-hot) of the same, `up` a number of the rows' type."""
-    power = _powers(rows)
-    if power is None or not _every_label(target, rows.shape[1], ignore_index):
-        return None
-    begins, ones = _constants(rows.shape[0], rows.shape[1], rows.dtype)
-    sums = power.dot(ones)
-    power *= np.true_divide(up, sums, out=sums)[:, None]
-    begins = begins + target.reshape(-1)
-    power.reshape(-1)[begins] -= up
-    return power
-
-
 def _by_rows(
     x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, ignored: bool, ignore_index: int, label_smoothing: float
 ) -> tuple[np.ndarray, np.ndarray, Any]:
@@ -170,20 +103,28 @@ def cpu(
     reduction: str = "mean", ignore_index: int = -100, label_smoothing: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """The loss, the two parts of each row's log sum e^x, and what a mean divides by."""
+    if weight is None and not label_smoothing and x.dtype.char in "fd":
+        return _FUNCTIONS[reduction].call(x, target, ignore_index)  # type: ignore[no-any-return]
+    return _otherwise(x, target, ignore_index, weight, reduction, label_smoothing)
+
+
+def _otherwise(
+    x: np.ndarray,
+    target: np.ndarray,
+    ignore_index: int,
+    weight: np.ndarray | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of many rows, of weights, of images, of probabilities."""
     labels = is_labels(target)
     acc_type = dtypes.accumulator(x.dtype)
-    if labels and weight is None and not label_smoothing and reduction != "none" and x.size <= CACHE:
-        few = _few_losses(_as_columns(x).astype(acc_type, copy=False), target, ignore_index)
-        if few is not None:
-            n = target.size
-            loss = np.add.reduce(few[0])
-            mean = reduction == "mean"
-            rows_counted = np.full((), n, acc_type) if mean else np.empty(0, acc_type)
-            return np.asarray(loss / acc_type.type(n) if mean else loss, x.dtype), few[1].reshape(*per_row(x.shape), 2), rows_counted
     ignored = check_labels("cross_entropy", target, x.shape[class_axis(x)], ignore_index) if labels else False
     cube = cpu_llvm.cube_of(x) if labels and not (label_smoothing and weight is not None) else None
     with np.errstate(invalid="ignore", divide="ignore"):
-        if cube is not None:
+        if _are_rows(x, target, weight, label_smoothing) and (found := labels_llvm.losses(x, target, ignore_index, reduction)) is not None:
+            (losses, peaks), share = found, np.count_nonzero(target != ignore_index) if ignored else target.size
+        elif cube is not None:
             losses, peaks, share = cpu_llvm.losses(
                 cube, target, target.reshape(-1) != ignore_index if ignored else None, weight, label_smoothing
             )
@@ -192,10 +133,21 @@ def cpu(
         peaks = peaks.reshape(*per_row(x.shape), 2)
         if reduction == "none":
             return losses.reshape(per_row(x.shape)).astype(x.dtype, copy=False), peaks, np.empty(0, acc_type)
-        loss = total(losses, (0,))
+        loss = np.add.reduce(losses, dtype=np.float64)
         if reduction == "sum":
             return np.asarray(loss, x.dtype), peaks, np.empty(0, acc_type)
         return np.asarray(np.true_divide(loss, share), x.dtype), peaks, np.asarray(share, acc_type) if labels else np.empty(0, acc_type)
+
+
+_FUNCTIONS = {
+    reduction: program.as_function("cross_entropy", functools.partial(_otherwise, reduction=reduction))
+    for reduction, program in labels_llvm.LOSSES.items()
+}
+
+
+def _are_rows(x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, label_smoothing: float) -> bool:
+    """Whether these are rows of logits with a plain label each."""
+    return x.ndim == 2 and x.size > 0 and target.dtype == np.int64 and weight is None and not label_smoothing
 
 
 def _label_gradient(rows: np.ndarray, labels: np.ndarray, up: np.ndarray) -> np.ndarray:
@@ -218,18 +170,43 @@ def cpu_backward(
     g: np.ndarray, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, loss: np.ndarray, peaks: np.ndarray, reduction: str,
     ignore_index: int, label_smoothing: float, needs: tuple[bool, ...],
 ) -> tuple[Any, Any, Any]:  # fmt: skip
+    if reduction != "none" and _are_rows(x, target, weight, label_smoothing):
+        return _GRADIENTS[reduction].call(x, target, peaks, ignore_index, float(g)), None, None
+    return _backward_otherwise(g, x, target, weight, loss, peaks, reduction, ignore_index, label_smoothing, needs)
+
+
+def _rows_backward(x: np.ndarray, target: np.ndarray, peaks: np.ndarray, ignore_index: int, up: float, reduction: str) -> np.ndarray:
+    """Of many rows, of 16-bit logits."""
+    check_labels("cross_entropy", target, x.shape[1], ignore_index)  # machine code writes where they say
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.float64(np.count_nonzero(target != ignore_index)) if reduction == "mean" else 1.0
+        found = labels_llvm.gradients(x, target, peaks, ignore_index, up / share, reduction)
+    if found is not None:
+        return found
+    needs, none = (True, False, False), np.empty(0, peaks.dtype)
+    g = np.asarray(up, peaks.dtype)
+    return _backward_otherwise(g, x, target, None, none, peaks, reduction, ignore_index, 0.0, needs)[0]  # type: ignore[no-any-return]
+
+
+_GRADIENTS = {
+    reduction: program.as_function("cross_entropy_backward", functools.partial(_rows_backward, reduction=reduction))
+    for reduction, program in labels_llvm.GRADIENTS.items()
+}
+
+
+def _backward_otherwise(
+    g: np.ndarray, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, loss: np.ndarray, peaks: np.ndarray, reduction: str,
+    ignore_index: int, label_smoothing: float, needs: tuple[bool, ...],
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Of weights, of images, of probabilities."""
     acc_type, labels = dtypes.accumulator(x.dtype), is_labels(target)
     if labels and needs[0] and not needs[2] and not (label_smoothing and weight is not None):
         cube = cpu_llvm.cube_of(x)
         if cube is not None:
             return cpu_llvm.gradients(g, cube, target, weight, peaks, reduction, ignore_index, label_smoothing).reshape(x.shape), None, None
     rows = _as_columns(x).astype(acc_type, copy=False)
-    n, flat = rows.shape[0], target.reshape(-1)
+    flat = target.reshape(-1)
     plain = labels and weight is None and not label_smoothing
-    if plain and needs[0] and reduction != "none":
-        few = _few_gradients(rows, target, ignore_index, acc_type.type(g) / acc_type.type(n if reduction == "mean" else 1))
-        if few is not None:
-            return _as_given(few, x.shape).astype(x.dtype, copy=False), None, None
     counts = flat != ignore_index
     every = not labels or bool(counts.all())
     if reduction == "none":
@@ -237,7 +214,7 @@ def cpu_backward(
     else:
         share: Any = 1
         if reduction == "mean":
-            share = n if every else np.count_nonzero(counts)
+            share = len(rows) if every else np.count_nonzero(counts)
             if labels and weight is not None:
                 share = weight.astype(acc_type)[flat[counts]].sum()
         with np.errstate(divide="ignore", invalid="ignore"):

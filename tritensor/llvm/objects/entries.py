@@ -140,11 +140,12 @@ class Entry:
         """The answer."""
         self.lines.append(f"  ret ptr {y}")
 
-    def give_all(self, objects: Sequence[str | None]) -> None:
-        """The answer: one object, or a tuple of several, in which None stands for what there is not."""
+    def give_all(self, objects: Sequence[str | None], dropped: Sequence[str] = ()) -> None:
+        """The answer: one object, or a tuple of several, in which None stands for what there is not. `dropped` were made on the way."""
         if len(objects) == 1 and objects[0] is not None:
             return self.give(objects[0])
         y = self.own_object(self.call("ptr", "PyTuple_New", f"i64 {len(objects)}"))
+        self.lines += [f"  call void {self.known('Py_DecRef')}(ptr {x})" for x in dropped]
         for k, x in enumerate(objects):
             if x is None:
                 x = self.known("None")

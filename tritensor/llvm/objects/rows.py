@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from tritensor.llvm.objects.entries import Entry
 from tritensor.llvm.objects.heads import C_ORDER, Heads
 from tritensor.llvm.objects.strided import shape_functions
 
-# What an operand is: an array of the first one's shape, one with a number for each row, a vector as long as a row. New ones are made; `new sums` are of
-# float64, all rows are added to them, and they are given in the first array's type.
-ROWS, ROW, VECTOR = "rows", "row", "vector"
-NEW_ROWS, NEW_ROW, NEW_SUMS = NEW = "new rows", "new row", "new sums"
-_FLOAT64 = np.dtype(np.float64)
+# What an operand is: an array of the first one's shape, one with a number for each row, or two, or an int64, a vector as long as a row. New ones are made;
+# `new sums` are of float64, all rows are added to them, and they are given in the first array's type.
+ROWS, ROW, PAIR, LABEL, VECTOR = "rows", "row", "pair", "label", "vector"
+NEW_ROWS, NEW_ROW, NEW_PAIR, NEW_SUMS = NEW = "new rows", "new row", "new pair", "new sums"
+_FLOATS = frozenset(map(np.dtype, (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)))
+_OF_ROWS = {ROW: 1, NEW_ROW: 1, LABEL: 1, PAIR: 2, NEW_PAIR: 2}  # numbers of each row
+_FLOAT64, _LABELS = np.dtype(np.float64), (np.dtype(np.int64),)
 _MOST = 4096  # columns whose sums find room on the stack
 
 Types = Sequence[
@@ -54,27 +57,36 @@ def types_of(roles: Sequence[str], given: dict[int, np.dtype | None]) -> list[Ki
     """The operands of a program from the given ones' dtypes, by their places, the first of which rules; a role of "" is not there. None where they do not
     go together."""
     dtype = next(iter(given.values()))
-    assert dtype is not None
+    # a class of numpy's numbers equals its dtype, but an argument of it is no array
+    if dtype is None or not all(
+        [t is None or (isinstance(t, np.dtype) and t in (_LABELS if roles[k] == LABEL else _FLOATS)) for k, t in given.items()]
+    ):
+        return None
     kept = _FLOAT64 if dtype.itemsize == 8 else np.dtype(np.float32)
     # sums are of the type of the vector whose gradient they are
     if NEW_SUMS in roles and (dtype.itemsize < 4 or any([t is not None and t is not dtype for t in given.values()])):
         return None
-    new = {NEW_ROWS: Kind(dtype, "", dtype), NEW_ROW: Kind(kept, "row", kept), NEW_SUMS: Kind(_FLOAT64, "", dtype)}
+    new = {
+        NEW_ROWS: Kind(dtype, "", dtype),
+        NEW_ROW: Kind(kept, "row", kept),
+        NEW_PAIR: Kind(kept, "row", kept),
+        NEW_SUMS: Kind(_FLOAT64, "", dtype),
+    }
     found: list[Kind | None] = []
     for k, role in enumerate(roles):
         t = given.get(k)
-        found.append(new.get(role) if t is None else Kind(t, "row" if role == ROW else "", t))
+        found.append(new.get(role) if t is None else Kind(t, "row" if role in _OF_ROWS else "", t))
     return found
 
 
 def agree(roles: Sequence[str], types: Types) -> bool:
     """Whether operands of these types can have these roles."""
     return len(roles) == len(types) and all(
-        [t is None or t[1] == ("row" if role in (ROW, NEW_ROW) else "") for role, t in zip(roles, types, strict=True)]
+        [t is None or t[1] == ("row" if role in _OF_ROWS else "") for role, t in zip(roles, types, strict=True)]
     )
 
 
-class _Call(Entry):
+class RowsCall(Entry):
     """The function of one combination of types: see `rows_entry`."""
 
     def __init__(self, at: Heads, roles: Sequence[str], types: Types, numbers: int, axes: bool) -> None:
@@ -113,7 +125,8 @@ class _Call(Entry):
                 self.require(f"call i1 @alike(ptr {self.first}, ptr {x})")
             else:
                 elements = self.value(f"call i64 @elements(ptr {x})")
-                self.require(f"icmp eq i64 {elements}, {self.rows if self.roles[k] == ROW else self.n}")
+                each = _OF_ROWS.get(self.roles[k])
+                self.require(f"icmp eq i64 {elements}, {self.value(f'mul i64 {self.rows}, {each}') if each else self.n}")
 
     def there(self, *roles: str) -> list[int]:
         """The operands of these roles that there are."""
@@ -122,11 +135,19 @@ class _Call(Entry):
     def make(self) -> dict[int, str]:
         """New arrays."""
         shapes = {NEW_ROWS: (self.depth, self.dims), NEW_ROW: (self.outer, self.dims), NEW_SUMS: (self.inner, self.row_dims)}
+        if self.there(NEW_PAIR):
+            shapes[NEW_PAIR] = ("2", self.sizes(self.rows, "2"))
         made: dict[int, str] = {}
         for k in self.there(*NEW):
             count, dims = shapes[self.roles[k]]
             made[k] = self.new_array(self.value(f"trunc i64 {count} to i32"), dims, self.own(len(self.arrays) + len(made), "i32"))
         return made
+
+    def sizes(self, *sizes: str) -> str:
+        """Numbers one after another in memory."""
+        room = self.room(f"[{len(sizes)} x i64]")
+        self.lines += [f"  store i64 {n}, ptr {self.value(f'getelementptr i64, ptr {room}, i64 {i}')}" for i, n in enumerate(sizes)]
+        return room
 
     def run(self, made: dict[int, str]) -> None:
         """The program, by its table."""
@@ -152,7 +173,7 @@ class _Call(Entry):
         size = self.types[k][0].itemsize  # type: ignore[index]
         if self.roles[k] in (ROWS, NEW_ROWS):
             return self.value(f"mul i64 {self.n}, {size}")
-        return str(size) if self.roles[k] in (ROW, NEW_ROW) else "0"
+        return str(size * _OF_ROWS.get(self.roles[k], 0))
 
 
 def rows_entry(at: Heads, roles: Sequence[str], types: Types, numbers: int, axes: bool, most: int) -> str:
@@ -163,7 +184,7 @@ def rows_entry(at: Heads, roles: Sequence[str], types: Types, numbers: int, axes
     the last one does. Own objects are the given operands' dtypes and the numbers of the new ones' types. Handed on are arrays of `most` elements or more, of
     none, and those that do not lie in C's order.
     """
-    call = _Call(at, roles, types, numbers, axes)
+    call = RowsCall(at, roles, types, numbers, axes)
     call.check(most)
     made = call.make()
     call.run(made)

@@ -58,26 +58,44 @@ class Passes:
         self.scalars = Code(1, "s")
         self.count = Vector(self.scalars, "%count", "f64")
         self.label, self.passes = "row", 0
-        self.known: dict[int, Vector] = {}
+        self.known: dict[tuple[int, int], Vector] = {}
         self.written: set[int] = set()  # places of the arrays that are
 
     # numbers of a row
-    def read(self, a: _Array) -> Vector:
-        """The row's number of an operand that has one for each, as float64."""
-        if a.place not in self.known:
-            at = f"%one{a.place}"
-            self.scalars.lines += _address_line(at, a, f"%r{a.place}")
-            self.scalars.lines.append(f"  {at}v = load {self.scalars.type(STORED[a.dtype])}, ptr {at}, align {a.dtype.itemsize}")
-            self.known[a.place] = to_compute_type(Vector(self.scalars, at + "v", STORED[a.dtype]), a.dtype).to("f64")
-        return self.known[a.place]
+    def read(self, a: _Array, number: int = 0) -> Vector:
+        """The row's number of an operand that has one for each, or some, as float64."""
+        key = a.place, number
+        if key not in self.known:
+            self.known[key] = self._load(a, self._address(a, number * a.dtype.itemsize))
+        return self.known[key]
 
-    def keep(self, a: _Array | None, x: Vector) -> None:
+    def keep(self, a: _Array | None, x: Vector, number: int = 0) -> None:
         """Write the row's number to such an operand, where it is given."""
-        if a is None:
-            return
+        if a is not None:
+            self._store(a, self._address(a, number * a.dtype.itemsize), x)
+
+    def pick(self, a: _Array, place: Vector) -> Vector:
+        """The row's element at a place, which is one."""
+        return self._load(a, self._element(a, place))
+
+    def put(self, a: _Array, place: Vector, x: Vector) -> None:
+        """Write the row's element at a place, which is one."""
+        self._store(a, self._element(a, place), x)
+
+    def _address(self, a: _Array, ahead: int = 0) -> str:
+        start = self.scalars.emit("i64", f"getelementptr i8, ptr %p{a.place}, i64 %r{a.place}").name
+        return self.scalars.emit("i64", f"getelementptr i8, ptr {start}, i64 {ahead}").name
+
+    def _element(self, a: _Array, place: Vector) -> str:
+        one = self.scalars.emit("i64", f"extractelement <1 x i64> {place.to('i64').name}, i64 0").name
+        return self.scalars.emit("i64", f"getelementptr {LLVM[STORED[a.dtype]]}, ptr {self._address(a)}, i64 {one}").name
+
+    def _load(self, a: _Array, at: str) -> Vector:
+        x = self.scalars.emit(STORED[a.dtype], f"load {self.scalars.type(STORED[a.dtype])}, ptr {at}, align {a.dtype.itemsize}")
+        return to_compute_type(x, a.dtype).to("f64")
+
+    def _store(self, a: _Array, at: str, x: Vector) -> None:
         self.written.add(a.place)
-        at = f"%kept{a.place}"
-        self.scalars.lines += _address_line(at, a, f"%r{a.place}")
         y = to_stored_type(x if a.dtype.itemsize == 8 else x.to("f32"), a.dtype)
         self.scalars.lines.append(f"  store {self.scalars.type(STORED[a.dtype])} {y.name}, ptr {at}, align {a.dtype.itemsize}")
 
@@ -277,10 +295,6 @@ class _Body:
         return Vector(code, carry, "f64") + x.to("f64")
 
 
-def _address_line(name: str, a: _Array, offset: str) -> list[str]:
-    return [f"  {name} = getelementptr i8, ptr %p{a.place}, i64 {offset}"]
-
-
 def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> tuple[str, set[int]]:
     """The module, and which arrays it writes, of a program over arrays of these types (None: not given), which are told by a table: rows, parts,
     elements of a part, then of each array where it is and two strides in bytes, then the numbers. Elements are computed in the first array's type,
@@ -340,9 +354,9 @@ class _Compiled(NamedTuple):
 class RowProgram:
     """A formula over rows, compiled when it is first needed, once for each combination of types: formula(passes, *arrays, *numbers)."""
 
-    def __init__(self, formula: Any, roles: Sequence[str] = (), axes: bool = False) -> None:
-        """`roles` and `axes`: what operands are as arguments of a function of objects (see objects/rows.py); without them it has none."""
-        self.formula, self.roles, self.axes = formula, tuple(roles), axes
+    def __init__(self, formula: Any, roles: Sequence[str] = (), axes: bool = False, entry: Callable[..., str] = rows_entry) -> None:
+        """`roles`, `axes` and `entry`: what operands are as arguments of a function of objects (see objects/rows.py); without them it has none."""
+        self.formula, self.roles, self.axes, self.entry = formula, tuple(roles), axes, entry
         self._function = functools.cache(self._compile)
 
     def as_function(self, name: str, plain: Callable[..., Any], new: Sequence[bool] = ()) -> ObjectFunction:
@@ -357,8 +371,6 @@ class RowProgram:
         def make(given: tuple[Any, ...]) -> tuple[Any, Sequence[Any]] | None:
             dtypes, told = [None if t is type(None) else t for t in given[: len(places)]], given[len(places) :]
             if len(told) != numbers + self.axes or not all([t in (int, float) for t in told]):
-                return None
-            if dtypes[0] is None or not all([t is None or (t in STORED and t.kind in "fV") for t in dtypes]):
                 return None
             kinds = types_of(roles, dict(zip(places, dtypes, strict=True)))
             found = None if kinds is None else self._function(tuple([t and t[:2] for t in kinds]), numbers)
@@ -375,7 +387,7 @@ class RowProgram:
         module, written = _text(self.formula, types, numbers)
         at = heads() if self.roles and agree(self.roles, types) else None
         if at is not None:
-            module += rows_entry(at, self.roles, types, numbers, self.axes, SHARED)
+            module += self.entry(at, self.roles, types, numbers, self.axes, SHARED)
         library = compiler.build_library(module)
         function = library.run
         function.restype, function.argtypes = None, [ctypes.c_char_p]
