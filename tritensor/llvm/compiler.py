@@ -1,8 +1,8 @@
 """LLVM's intermediate language to a function that ctypes calls: compiled and linked by the LLVM inside Triton, kept beside Triton's own cache.
 
 Triton carries LLVM for its own host beside that for GPUs (its kernels' launchers are no use here: nothing of it knows tensors). What is used of it
-is not public, so `refusal` first tries it in a process of its own; where it fails, on other processors than x86-64 and with TRITENSOR_NATIVE=0, numpy
-computes alone.
+is not public, so `refusal` first tries it in a process of its own; where it fails, on other processors than x86-64 and aarch64, and with
+TRITENSOR_NATIVE=0, numpy computes alone.
 """
 
 from __future__ import annotations
@@ -18,18 +18,36 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tritensor.ground.process import locks
 from tritensor.ground.process.late_imports import is_out_of_descriptors, loading, out_of_descriptors_error
 from tritensor.ground.process.ownership import is_foreign_file
 
-TRIPLE = "x86_64-unknown-linux-gnu"
-# The levels of x86-64, the best first, by what /proc/cpuinfo calls the features that tell them apart (System V ABI for x86-64, section 3.1.1).
-_LEVELS = {
-    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
-    "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"},
-}
+
+class Level(NamedTuple):
+    """A kind of processor that code is made for: what LLVM calls it, how many float32 one turn of a loop takes (some vectors side by side, which do not
+    wait for each other), and what /proc/cpuinfo calls the features that it has to have."""
+
+    cpu: str
+    lanes: int
+    features: frozenset[str] = frozenset()
+
+
+class _Machine(NamedTuple):
+    """What LLVM calls a machine, and its part for it; its levels, the best first."""
+
+    triple: str
+    part: str
+    levels: dict[str, Level]
+
+
+# System V ABI for x86-64, section 3.1.1; of older ones none has float16, nor products that are added with one rounding, on which the functions stand.
+_V3 = frozenset({"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"})
+_V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+_X86 = _Machine("x86_64-unknown-linux-gnu", "X86", {"x86-64-v4": Level("x86-64-v4", 64, _V4), "x86-64-v3": Level("x86-64-v3", 32, _V3)})
+_ARM = _Machine("aarch64-unknown-linux-gnu", "AArch64", {"armv8-a": Level("generic", 16)})
+_MACHINES = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM}
 _PARTS = ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser")
 _TRIAL_SECONDS = 120  # seconds that the trial may take
 _FOLDER_VARIABLES = ("TRITON_CACHE_DIR", "TRITON_HOME")  # who names a folder trusts it
@@ -39,18 +57,24 @@ _PROBE = "define i64 @run(i64 %n) {\n  %m = add i64 %n, 1\n  ret i64 %m\n}\n"
 
 @functools.cache
 def processor() -> str | None:
-    """What LLVM calls this processor's kind; None where it has no vectors of eight float32 and no conversion of float16."""
-    if platform.machine() not in ("x86_64", "AMD64"):
+    """The level of this processor; None where it has none."""
+    machine = _MACHINES.get(platform.machine())
+    if machine is None:
         return None
     try:
         with loading("machine code"):
             text = Path("/proc/cpuinfo").read_text()
     except (FileNotFoundError, PermissionError):
-        return None
+        text = ""
     line = next((line for line in text.splitlines() if line.startswith("flags")), "")
     features = set(line.partition(":")[2].split())
-    found = [level for level, asked in _LEVELS.items() if asked <= features]
-    return found[0] if found and _LEVELS["x86-64-v3"] <= features else None
+    return next((name for name, level in machine.levels.items() if level.features <= features), None)
+
+
+def lanes() -> int:
+    """How many float32 one turn of a loop takes."""
+    levels = {name: level for machine in _MACHINES.values() for name, level in machine.levels.items()}
+    return levels[processor() or "x86-64-v3"].lanes
 
 
 @functools.cache
@@ -59,7 +83,7 @@ def refusal() -> str:
     if os.environ.get("TRITENSOR_NATIVE", "1") == "0":
         return "TRITENSOR_NATIVE=0"
     if processor() is None:
-        return f"a processor that is not x86-64 with AVX2: {platform.machine()}"
+        return f"a processor that is neither x86-64 with AVX2 nor aarch64: {platform.machine()}"
     # the trial runs in a process of its own, since a crash of LLVM cannot be caught; its answer is remembered on disk
     kept = _cache(_key("probe", _PROBE))
     if kept is None or kept.get_file("works") is None:
@@ -144,15 +168,17 @@ def _backend() -> tuple[Callable[[str], bytes], Callable[[str, str], None]]:
     import triton._C.libtriton as libtriton
     from triton._C.libtriton import amd, llvm
 
+    machine = _MACHINES[platform.machine()]
     llvm.init_targets()
     symbols = ctypes.CDLL(libtriton.__file__)
     for part in _PARTS:  # LLVM's own C interface; Triton to 3.8 does it in init_targets
-        getattr(symbols, f"LLVMInitializeX86{part}", lambda: None)()
+        getattr(symbols, f"LLVMInitialize{machine.part}{part}", lambda: None)()
     newest = (False,) if (llvm.translate_to_asm.__doc__ or "").count(": bool") > 2 else ()  # a switch more since Triton 3.8
 
     def assembled(text: str) -> bytes:
         # no options, no fusing of a * b + c (formulas that want it say so), an object file
-        return bytes(llvm.translate_to_asm(text, TRIPLE, processor(), "", [], False, True, *newest))
+        cpu = machine.levels[processor() or ""].cpu
+        return bytes(llvm.translate_to_asm(text, machine.triple, cpu, "", [], False, True, *newest))
 
     return assembled, amd.link_hsaco  # LLVM's linker, which takes any machine's objects
 

@@ -18,8 +18,6 @@ from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector, select
 SHARED = 1 << 15  # elements from which threads share a loop
 _PIECE = 1024  # elements of a part come in whole pieces
 MANY = 2048  # elements from which a call pays for its way through ctypes
-# lanes of float32 in one turn of a loop: some vectors side by side, which do not wait for each other
-_WIDTH = {"x86-64-v4": 64, "x86-64-v3": 32}
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 STORED = {
     np.dtype(np.float16): "f16", _BFLOAT16: "i16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64", np.dtype(np.int32): "i32",
@@ -222,7 +220,7 @@ def loop_text(
 ) -> tuple[str, bool]:
     """The module of a loop over arrays of these types, those of the results first: whole vectors, then the rest through room for one on the stack.
     And whether it may give up. `thinner` divides the lanes of one turn, for formulas that keep many values."""
-    m = _Module(formula, types, results, kind, _WIDTH[compiler.processor() or "x86-64-v3"] // (2 if kind == "f64" else 1) // thinner)
+    m = _Module(formula, types, results, kind, compiler.lanes() // (2 if kind == "f64" else 1) // thinner)
     (main, made), (rest, made_last) = m.body("v"), m.body("r")
     never = main.constant(0, "b1")
     hard, rest_hard = (never if code.hard is None else code.hard for code in (main, rest))

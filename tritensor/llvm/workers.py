@@ -10,9 +10,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import platform
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,15 +24,41 @@ from tritensor.llvm.loop_nest import LoopNest
 ARGUMENTS = 24  # that a function may have, of 64 bits each: the convention of calls lets it ignore those that it has not
 _BOX = 64  # numbers of a box: more than it holds, so that two lie in different lines of the cache
 _POSTED, _DONE, _ASLEEP, _ANSWER, _FUNCTION = 0, 8, 16, 24, 32  # places of the box; the arguments follow the last
-# Cycles that a worker looks at the number before it sleeps, and a caller before it lets others have its core: some 200 us.
-_PATIENCE = 1 << 19
 
-_PAUSE = ['  call void asm sideeffect "pause", "~{memory}"()', "  %now = call i64 @llvm.readcyclecounter()", "  %since = sub i64 %now, %start",
-          f"  %more = icmp ult i64 %since, {_PATIENCE}"]  # fmt: skip
+
+class _System(NamedTuple):
+    """How machine code asks Linux and the processor: a call of the system with four arguments, the numbers of its calls, what tells the time, what lets
+    another thread of a core go first, and the ticks that a worker looks at the number before it sleeps, and a caller before it lets others have its core:
+    some 200 us."""
+
+    call: str
+    futex: int
+    sched_yield: int
+    clock: str
+    pause: str
+    patience: int
+
+
+_SYSTEMS = {
+    "x86_64": _System(
+        'call i64 asm sideeffect "syscall", "={rax},{rax},{rdi},{rsi},{rdx},{r10},~{rcx},~{r11},~{memory}"', 202, 24,
+        "call i64 @llvm.readcyclecounter()", 'call void asm sideeffect "pause", "~{memory}"()', 1 << 19,
+    ),
+    "aarch64": _System(
+        'call i64 asm sideeffect "svc #0", "={x0},{x8},{x0},{x1},{x2},{x3},~{memory}"', 98, 124,
+        'call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()', 'call void asm sideeffect "yield", "~{memory}"()', 1 << 13,
+    ),
+}  # fmt: skip
+_LINUX = _SYSTEMS.get(platform.machine(), _SYSTEMS["x86_64"])
+_PAUSE = [
+    f"  {_LINUX.pause}",
+    f"  %now = {_LINUX.clock}",
+    "  %since = sub i64 %now, %start",
+    f"  %more = icmp ult i64 %since, {_LINUX.patience}",
+]
 _CLOCK = "declare i64 @llvm.readcyclecounter()"
-_SYSTEM = 'call i64 asm sideeffect "syscall", "={rax},{rax},{rdi},{rsi},{rdx},{r10},~{rcx},~{r11},~{memory}"'
-_WAIT, _WAKE, _YIELD = 128, 129, 24  # FUTEX_WAIT_PRIVATE, FUTEX_WAKE_PRIVATE, sched_yield of x86-64 Linux
-_FUTEX = 202
+_SYSTEM, _FUTEX, _YIELD = _LINUX.call, _LINUX.futex, _LINUX.sched_yield
+_WAIT, _WAKE = 128, 129  # FUTEX_WAIT_PRIVATE, FUTEX_WAKE_PRIVATE
 
 
 def _field(name: str, place: int, box: str = "%box") -> str:
@@ -60,7 +87,7 @@ def _serve_text() -> str:
         "  br label %turn",
         "turn:",
         "  %last = load i64, ptr %done, align 8",
-        "  %start = call i64 @llvm.readcyclecounter()",
+        f"  %start = {_LINUX.clock}",
         "  br label %look",
         "look:",
         "  %seen = load atomic i64, ptr %box acquire, align 8",
@@ -135,7 +162,7 @@ def _await_text() -> str:
             "  %box = getelementptr i64, ptr %boxes, i64 %far",
             _field("done", _DONE), _field("answer", _ANSWER),
             "  %posted = load i64, ptr %box, align 8",
-            "  %start = call i64 @llvm.readcyclecounter()",
+            f"  %start = {_LINUX.clock}",
             "  br label %look",
             "look:",
             "  %seen = load atomic i64, ptr %done acquire, align 8",

@@ -12,8 +12,6 @@ from tritensor.llvm import compiler
 from tritensor.llvm.loops import MANY, STORED, is_contiguous, to_compute_type
 from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector, splat_lines
 
-_WIDTH = {"x86-64-v4": 64, "x86-64-v3": 32}  # float32 lanes in one turn: vectors side by side do not wait for each other
-
 
 class FormulaSum:
     """The sum of a formula of arrays and numbers, compiled when it is first needed, once for each combination of types.
@@ -53,7 +51,7 @@ class FormulaSum:
     def _compile(self, types: tuple[np.dtype | None, ...], kind: str) -> tuple[Any, int]:
         if compiler.refusal():
             return None, 1
-        width = _WIDTH[compiler.processor() or "x86-64-v3"] // (2 if kind == "f64" else 1)
+        width = compiler.lanes() // (2 if kind == "f64" else 1)
         try:
             module = _text(self.formula, types, kind, width)
         except (NotVectorizableError, AttributeError, TypeError, ValueError):  # as for loops
