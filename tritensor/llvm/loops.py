@@ -221,16 +221,15 @@ def loop_text(
     """The module of a loop over arrays of these types, those of the results first: whole vectors, then the rest through room for one on the stack.
     And whether it may give up. `thinner` divides the lanes of one turn, for formulas that keep many values."""
     m = _Module(formula, types, results, kind, compiler.lanes() // (2 if kind == "f64" else 1) // thinner)
-    (main, made), (rest, made_last) = m.body("v"), m.body("r")
-    never = main.constant(0, "b1")
-    hard, rest_hard = (never if code.hard is None else code.hard for code in (main, rest))
+    main, made = m.body("v")
+    hard = (main.constant(0, "b1") if main.hard is None else main.hard).name
     truths = f"<{m.width} x i1>"
     arrays, outs = m.arrays(), range(results)
     inputs = arrays[results:]
     size = {i: types[i].itemsize for i in arrays}  # type: ignore[union-attr]
     numbers = [i for i, t in enumerate(types) if t is None]
     parts = [
-        *sorted(main.declared | rest.declared),
+        *sorted(main.declared),
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
         f"define i64 @run(i64 %n, {', '.join(f'ptr %p{i}' for i in range(len(types)))}) {{",
         "entry:",
@@ -246,7 +245,7 @@ def loop_text(
         *[f"  %v_in{i} = load {m.vector(i)}, ptr %a{i}, align {size[i]}" for i in inputs],
         *main.lines,
         *[f"  store {m.vector(i)} {made[i]}, ptr %a{i}, align {size[i]}" for i in outs],
-        f"  %met = or {truths} %before, {hard.name}",
+        f"  %met = or {truths} %before, {hard}",
         f"  %next = add i64 %i, {m.width}",
         "  %more = icmp slt i64 %next, %whole",
         "  br i1 %more, label %loop, label %tail",
@@ -255,7 +254,7 @@ def loop_text(
         "  %left = sub i64 %n, %whole",
         "  %none = icmp eq i64 %left, 0",
         "  br i1 %none, label %done, label %last",
-        *_tail_text(m, rest.lines, made_last, rest_hard.name),
+        *_tail_text(m, *[[line.replace("%v", "%r") for line in lines] for lines in (main.lines, made, [hard])]),
         "done:",
         f"  %found = phi {truths} [%all, %tail], [%lastmet, %last]",
         f"  %bits = bitcast {truths} %found to i{m.width}",
@@ -267,7 +266,7 @@ def loop_text(
     return "\n".join(parts) + "\n", main.hard is not None
 
 
-def _tail_text(m: _Module, lines: list[str], made: list[str], hard: str) -> list[str]:
+def _tail_text(m: _Module, lines: list[str], made: list[str], hard: list[str]) -> list[str]:
     """The elements behind the last whole vector, by way of room for one; `%lastmet`: whether a lane that is an element cannot be computed."""
     arrays, truths, copy = m.arrays(), f"<{m.width} x i1>", "call void @llvm.memcpy.p0.p0.i64(ptr"
     outs, inputs = range(m.results), arrays[m.results :]
@@ -284,7 +283,7 @@ def _tail_text(m: _Module, lines: list[str], made: list[str], hard: str) -> list
         *lines,
         *[f"  store {m.vector(i)} {made[i]}, ptr %room{i}, align 64\n  {copy} %b{i}, ptr %room{i}, i64 %s{i}, i1 false)" for i in outs],
         *_inside_mask(m),
-        f"  %lasthard = and {truths} %inside, {hard}",
+        f"  %lasthard = and {truths} %inside, {hard[0]}",
         f"  %lastmet = or {truths} %all, %lasthard",
         "  br label %done",
     ]

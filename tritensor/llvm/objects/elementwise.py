@@ -113,4 +113,4 @@ def elementwise_entry(at: Heads, types: Sequence[np.dtype | None], result: np.dt
     call = _Call(at, types, result, kind, names)
     call.lying_alike(most)
     call.lying_apart(most)
-    return shape_functions(at) + reading_functions(at, set(call.sizes.values())) + call.text()
+    return shape_functions(at) + reading_functions(at, frozenset(call.sizes.values())) + call.text()

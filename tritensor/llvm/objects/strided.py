@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from tritensor.llvm.objects.heads import Heads
 
 MOST_DIMS = 8
@@ -297,11 +299,13 @@ def _filled(text: str, at: Heads, **more: int) -> str:
     return text
 
 
+@functools.cache
 def shape_functions(at: Heads) -> str:
     """@elements(x), @product(count, sizes) and @alike(x, y)."""
     return _filled(_HELPERS, at)
 
 
-def reading_functions(at: Heads, sizes: set[int]) -> str:
+@functools.cache
+def reading_functions(at: Heads, sizes: frozenset[int]) -> str:
     """@deeper, @joined and @open, and a @read for elements of each of these sizes in bytes."""
     return _filled(_READERS, at) + "".join([_filled(_READ, at, BYTES=size, BITS=8 * size) for size in sorted(sizes)])
