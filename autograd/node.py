@@ -237,9 +237,10 @@ class Node:
         if kind == "output":
             if self.outputs is FREED:
                 raise self._freed()
-            if self.outputs is None or self.outputs[k] is None:  # as above: of a gradient that is not asked for
+            held = None if self.outputs is None else self.outputs[k]
+            if held is None:  # as of inputs
                 return None
-            array, version = self.outputs[k]
+            array, version = held
             if version.stamp > self.sequence:
                 raise self._overwritten(f"its output {self.op.outputs[k]}", version)
             if not tensors:

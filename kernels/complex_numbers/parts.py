@@ -100,12 +100,12 @@ def _pairs(rng: np.random.Generator) -> list[Sample]:
 op(
     "view_as_real", _view_as_real, shape=_view_as_real_shape, samples=_samples, view=True, holomorphic=False, dtypes=COMPLEX,
     rule=lambda g: ops.complex(*[ops.index_view(g, index=(slice(None),) * (g.ndim - 1) + (part,)) for part in (0, 1)]),
-    cpu_backward=lambda g: _view_as_complex(np.require(g, requirements="C")),
+    cpu_backward=lambda g: _view_as_complex(np.asarray(g, order="C")),
     doc="The two parts of every number along a new last dimension.",
 )  # fmt: skip
 op(
     "view_as_complex", _view_as_complex, shape=_view_as_complex_shape, samples=_pairs, view=True, holomorphic=False, dtypes=("float64", "float32"),
-    rule=lambda g: ops.view_as_real(g), cpu_backward=lambda g: _view_as_real(np.require(g, requirements="C")),
+    rule=lambda g: ops.view_as_real(g), cpu_backward=lambda g: _view_as_real(np.asarray(g, order="C")),
     doc="Pairs along the last dimension as complex numbers.",
 )  # fmt: skip
 

@@ -87,7 +87,8 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cholesky", _cholesky, cpu=_cholesky_cpu, shape=_shape, rule=_rule, cpu_backward=_cpu_backward, outputs=("y", "info"), samples=_samples, host=True, holomorphic=False,
+    "cholesky", _cholesky, cpu=_cholesky_cpu, shape=_shape, rule=_rule,
+    cpu_backward=_cpu_backward, outputs=("y", "info"), samples=_samples, host=True, holomorphic=False,
     dtypes=NUMBERS, doc="The triangular factor of positive definite matrices.",
 )  # fmt: skip
 

@@ -150,6 +150,7 @@ def _slogdet_backward(g: Any, a: np.ndarray) -> np.ndarray:
 
 
 op(
-    "slogdet", _slogdet, cpu=_slogdet_cpu, shape=_slogdet_shape, rule=_slogdet_rule, cpu_backward=_slogdet_backward, outputs=("sign", "logabsdet"), samples=_samples, host=True,
+    "slogdet", _slogdet, cpu=_slogdet_cpu, shape=_slogdet_shape, rule=_slogdet_rule,
+    cpu_backward=_slogdet_backward, outputs=("sign", "logabsdet"), samples=_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="The sign (of complex matrices the phase) of the determinant and the logarithm of its absolute value.",
 )  # fmt: skip

@@ -101,7 +101,8 @@ def _eigh_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "eigh", _eigh, cpu=_eigh_cpu, shape=_eigh_shape, rule=_eigh_rule, cpu_backward=_eigh_backward, outputs=("values", "vectors"), samples=_eigh_samples, host=True,
+    "eigh", _eigh, cpu=_eigh_cpu, shape=_eigh_shape, rule=_eigh_rule,
+    cpu_backward=_eigh_backward, outputs=("values", "vectors"), samples=_eigh_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="Eigenvalues and eigenvectors of Hermitian matrices.",
 )  # fmt: skip
 

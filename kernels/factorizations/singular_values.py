@@ -170,7 +170,8 @@ def _svdvals_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "svdvals", _svdvals, cpu=converging("svdvals", _svdvals), shape=_svdvals_shape, rule=_svdvals_rule, cpu_backward=_svdvals_backward, outputs=("s",), samples=_svdvals_samples, host=True,
+    "svdvals", _svdvals, cpu=converging("svdvals", _svdvals), shape=_svdvals_shape, rule=_svdvals_rule,
+    cpu_backward=_svdvals_backward, outputs=("s",), samples=_svdvals_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="Singular values.",
 )  # fmt: skip
 
@@ -232,6 +233,7 @@ def _pinv_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pinv", _pinv, cpu=converging("pinv", _pinv), shape=_pinv_shape, rule=(_pinv_rule, None, None), cpu_backward=(_pinv_backward, None, None), samples=_pinv_samples, host=True,
+    "pinv", _pinv, cpu=converging("pinv", _pinv), shape=_pinv_shape, rule=(_pinv_rule, None, None),
+    cpu_backward=(_pinv_backward, None, None), samples=_pinv_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="The pseudo-inverse of Moore and Penrose.",
 )  # fmt: skip

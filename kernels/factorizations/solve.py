@@ -110,7 +110,8 @@ def _solve_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "solve", _solve, cpu=_solve_cpu, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), cpu_backward=_solve_backward, outputs=("x", "info"), samples=_solve_samples, host=True,
+    "solve", _solve, cpu=_solve_cpu, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b),
+    cpu_backward=_solve_backward, outputs=("x", "info"), samples=_solve_samples, host=True,
     dtypes=NUMBERS, doc="x with a x = b.",
 )  # fmt: skip
 
@@ -145,6 +146,7 @@ def _inv_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "inv", _inv, cpu=inverse, shape=_inv_shape, rule=_inv_rule, cpu_backward=_inv_backward, outputs=("y", "info"), samples=_inv_samples, host=True, dtypes=NUMBERS,
+    "inv", _inv, cpu=inverse, shape=_inv_shape, rule=_inv_rule,
+    cpu_backward=_inv_backward, outputs=("y", "info"), samples=_inv_samples, host=True, dtypes=NUMBERS,
     doc="Inverses of square matrices.",
 )  # fmt: skip

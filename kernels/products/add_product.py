@@ -139,6 +139,7 @@ def _work(a: Any, b: Any, c: Any = None, **attrs: Any) -> Work:
 op(
     "add_product", _reference,
     cpu=_cpu, shape=_shape, forward=_forward, rule=(_rule_a, _rule_b, _rule_c),
-    backward=(_backward_a, _backward_b, _backward_c), cpu_backward=(_cpu_backward_a, _cpu_backward_b, _cpu_backward_c), promote="same", dtypes=FLOATS, samples=_samples, sizes=_sizes, work=_work,
+    backward=(_backward_a, _backward_b, _backward_c),
+    cpu_backward=(_cpu_backward_a, _cpu_backward_b, _cpu_backward_c), promote="same", dtypes=FLOATS, samples=_samples, sizes=_sizes, work=_work,
     condition="absolute", autocast="lower",
 )  # fmt: skip

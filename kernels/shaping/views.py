@@ -10,6 +10,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
+from tritensor.kernels.parts.cpu.strided_views import window
 from tritensor.kernels.parts.cpu.summation import summed
 from tritensor.kernels.parts.view_arithmetic import inverse, reshaped, zero_tensor
 from tritensor.ops import array
@@ -18,18 +19,6 @@ from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import Sample, Spec, normal_dim, op, ops
 
 ANY = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "bool")
-
-
-def window(x: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> np.ndarray:
-    """A view of numpy memory by shape, strides and offset in BYTES; writable where x is (np.broadcast_to's result is not)."""
-    # a ninth of as_strided's time
-    if x.flags.c_contiguous:
-        return np.ndarray(shape, x.dtype, x, offset, strides)
-    if x.itemsize == 1 and x.dtype.isbuiltin == 2:  # numpy's as_strided does not know float8
-        return window(x.view(np.uint8), shape, strides, offset).view(x.dtype)
-    if offset:
-        x = np.lib.stride_tricks.as_strided(x, (2,) + x.shape, (offset,) + x.strides)[1]
-    return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
 # reshape: y.flat[i] = x.flat[i]

@@ -14,9 +14,9 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import to_c_order, write
+from tritensor.kernels.parts.cpu.strided_views import window
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.view_arithmetic import zero_tensor
-from tritensor.kernels.shaping.views import window
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 

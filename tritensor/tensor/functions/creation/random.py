@@ -376,7 +376,6 @@ def _pick_weighted(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
     """
     edges, n = np.add.accumulate(rows, axis=-1), rows.shape[1]
     start: Any = 0
-    # One sorted array for all rows: row r's cumulative parts lie in [r, r + 1).
     if len(rows) == 1:
         found = edges[0].searchsorted(u * edges[0, -1], "right")
     else:
