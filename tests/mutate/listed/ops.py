@@ -196,13 +196,6 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "if False:",
         ): "a part of nothing stretches to nothing",
     },
-    "kernels/shaping/views.py": {
-        (
-            "window",
-            "if x.flags.c_contiguous:",
-            "if False:",
-        ): "as_strided makes the same view, only slower",
-    },
     "kernels/elementwise/transcendental.py": {
         (
             "_logaddexp_reference",

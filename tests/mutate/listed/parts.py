@@ -42,6 +42,13 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "return None",
         ): "the caller then sums the long way",
     },
+    "kernels/parts/cpu/strided_views.py": {
+        (
+            "window",
+            "if x.flags.c_contiguous:",
+            "if False:",
+        ): "as_strided makes the same view, only slower",
+    },
     "kernels/parts/elementwise.py": {
         (
             "run",
