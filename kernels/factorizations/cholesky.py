@@ -71,8 +71,8 @@ def _cpu_backward(g: Any, y: np.ndarray, upper: bool) -> np.ndarray:
     t, g = (y, g[0].swapaxes(-1, -2)) if upper else (y.swapaxes(-1, -2), g[0])
     inner = t @ g
     middle = (triangles.lower(inner) + triangles.lower(inner, -1).swapaxes(-1, -2)) / 2
-    half = solve_triangular_cpu(t, middle, upper=True)
-    return solve_triangular_cpu(t, half.swapaxes(-1, -2), upper=True).swapaxes(-1, -2)
+    inverse = solve_triangular_cpu(t, np.broadcast_to(np.eye(t.shape[-1], dtype=t.dtype), t.shape), upper=True)
+    return inverse @ (middle @ inverse.swapaxes(-1, -2))
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:

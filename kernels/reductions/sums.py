@@ -13,7 +13,7 @@ from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, along_host, count, deviations, reduced, stretch
-from tritensor.kernels.parts.cpu.summation import centred, few, summed, total
+from tritensor.kernels.parts.cpu.summation import centred, few, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.kernels.parts.rows.moments import merged, walked
 from tritensor.kernels.reductions.scan import scan_result
@@ -50,7 +50,10 @@ _FEW = 4096  # elements
 
 def _sum_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     dims = normal_dims("sum", dim, x.ndim)
-    return summed(x, dims, keepdim) if dtypes.is_float(x.dtype) else total(x, dims, keepdim, dtypes.accumulator(x.dtype))
+    if dims and (small := few(x, dims, keepdim)) is not None:
+        return small
+    out = total(x, dims, keepdim, dtypes.accumulator(x.dtype))
+    return np.asarray(out, x.dtype) if dtypes.is_float(x.dtype) else out
 
 
 def _planned_sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> Callable[..., Any] | None:

@@ -186,6 +186,11 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "kernels/reductions/sums.py": {
         (
+            "_sum_cpu",
+            "if dims and (small := few(x, dims, keepdim)) is not None:",
+            "if False:",
+        ): "small arrays are then summed as large ones are",
+        (
             "_mean_cpu",
             "if dims and (small := few(x, dims, keepdim)) is not None:",
             "if False:",
