@@ -13,6 +13,7 @@ from tritensor.kernels.parts.cpu import triangles
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 BLOCK = 32
+ROWS = 3  # that numpy works through one by one as fast as LAPACK is called
 
 
 def _substitute(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
@@ -20,7 +21,7 @@ def _substitute(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     # of small matrices a numpy call on one row costs more than its arithmetic: the batch goes innermost
     if math.prod(a.shape[:-2]) >= MANY and a.shape[-1]:
         return _of_many(a, b, unit)
-    if a.shape[-1] <= BLOCK:
+    if ROWS < a.shape[-1] <= BLOCK:
         try:
             return _by_lapack(a, b, unit)
         except np.linalg.LinAlgError:  # of a zero on the diagonal, by which the steps below divide
