@@ -13,6 +13,7 @@ from tritensor.llvm import products
 from tritensor.llvm.passes.sums import total as total_of_halves
 
 _ROWS = 32  # rows that one BLAS call adds, one after the other
+_FEW = 4096  # elements that float64 sums, or means, in one call
 _RUN = 128  # elements of a row that one BLAS call adds
 _RUNS = (_RUN, 100, 96, 80, 64)  # so many at a time, where that divides the row
 _first_ones = {t: [np.ones(n, t) for n in range(_RUN + 1)] for t in "fd"}  # so many ones
@@ -126,6 +127,8 @@ def total(x: np.ndarray, dims: tuple[int, ...], keepdim: bool = False, dtype: np
         if contiguous and dims == (0,) and x.ndim == 2 and x.size and not keepdim:
             return _ones[kept][:n] @ x
         return np.add.reduce(x, axis=dims, keepdims=keepdim)
+    if kept.itemsize == 4 and x.size <= _FEW:  # one call, in which no long sum loses digits
+        return np.add.reduce(x, axis=dims, dtype=np.float64, keepdims=keepdim).astype(kept)
     out = _sum_runs(x, dims)
     if out is None:
         out = _sum_strided(x, dims)
@@ -144,7 +147,7 @@ def centred(x: np.ndarray, dims: tuple[int, ...]) -> tuple[np.ndarray, np.ndarra
     """x - mean over dims, and the mean (kept dims), of float32 or float64. The mean is taken twice, the second time of what the first left: one sum alone
     may be some roundings off, and a constant row would keep those as its deviations."""
     n = x.dtype.type(count(x.shape, dims))
-    if x.dtype == np.float32 and x.size <= _FEW_CENTRED:
+    if x.dtype == np.float32 and x.size <= _FEW:
         wide = np.add.reduce(x, axis=dims, dtype=np.float64, keepdims=True) / n  # so exact that it is taken once
         return np.subtract(x, wide, dtype=x.dtype, casting="same_kind"), np.asarray(wide, x.dtype)
     mean = np.asarray(total(x, dims, True) / n)
@@ -153,9 +156,6 @@ def centred(x: np.ndarray, dims: tuple[int, ...]) -> tuple[np.ndarray, np.ndarra
     rest[~np.isfinite(rest)] = 0  # of an infinite or missing mean nothing is left
     y -= rest
     return y, mean + rest
-
-
-_FEW_CENTRED = 4096  # elements
 
 
 def few(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> Any:
