@@ -32,10 +32,11 @@ def position_blocks(name: str, shape: tuple[int, ...], index: np.ndarray, dim: i
 
     Raises IndexError, in `name`'s words, at the first block that holds an index out of range (negative ones are).
     """
-    strides, size = contiguous_strides(shape), shape[dim]
+    size = shape[dim]
     if 0 < index.size <= FEW and _inside(index, size):
         yield (...,), few_positions(shape, index, dim).reshape(-1)
         return
+    strides = contiguous_strides(shape)
     for block in _blocks(index.shape):
         at = index[block]
         if not _inside(at, size):
@@ -48,16 +49,17 @@ def position_blocks(name: str, shape: tuple[int, ...], index: np.ndarray, dim: i
 
 def few_positions(shape: tuple[int, ...], index: np.ndarray, dim: int) -> np.ndarray:
     """The flat positions, in a C-ordered array of `shape`, of the elements of a small index in range."""
-    strides = contiguous_strides(shape)
-    at = np.multiply(index, strides[dim], dtype=np.int64, casting="unsafe")
-    return at + _few_bases(index.shape, strides, dim) if index.ndim > 1 else at
+    step, bases = _few_bases(shape, index.shape, dim)
+    at = np.multiply(index, step, dtype=np.int64, casting="unsafe")
+    return at if bases is None else at + bases
 
 
 @lru_cache(maxsize=128)
-def _few_bases(shape: tuple[int, ...], strides: tuple[int, ...], dim: int) -> np.ndarray:
-    """What the coordinates of an index of `shape` outside `dim` come to."""
+def _few_bases(shape: tuple[int, ...], index: tuple[int, ...], dim: int) -> tuple[int, np.ndarray | None]:
+    """The step along `dim`, and what the coordinates of an index outside it come to; None where there are no others."""
+    strides = contiguous_strides(shape)
     steps = np.array([0 if d == dim else stride for d, stride in enumerate(strides)], np.int64)
-    return np.tensordot(steps, np.indices(shape), 1)
+    return strides[dim], np.tensordot(steps, np.indices(index), 1) if len(shape) > 1 else None
 
 
 def _inside(at: np.ndarray, size: int) -> bool:
