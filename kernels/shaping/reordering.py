@@ -60,6 +60,15 @@ def _roll(x: np.ndarray, *, shifts: tuple[int, ...], dims: tuple[int, ...]) -> n
     return np.roll(x, shifts, dims)
 
 
+def _roll_cpu(x: np.ndarray, *, shifts: tuple[int, ...], dims: tuple[int, ...]) -> np.ndarray:
+    given = x
+    for shift, dim in zip(shifts, dims, strict=True):
+        lead, n = (slice(None),) * dim, x.shape[dim]
+        k = n - shift % n if n else 0
+        x = np.concatenate([x[(*lead, slice(k, None))], x[(*lead, slice(0, k))]], dim)
+    return x.copy() if x is given else x
+
+
 def _roll_shape(x: Any, *, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Spec:
     for d in dims:
         if not 0 <= d < len(x.shape):
@@ -91,10 +100,9 @@ def _roll_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "roll", _roll, cpu=lambda x, *, shifts, dims: np.roll(x, shifts, dims),  # types stay: what plain_cpu does for them costs as much again
-    shape=_roll_shape, forward=_roll_forward, samples=_roll_samples, dtypes=ANY, layout="images",
+    "roll", _roll, cpu=_roll_cpu, shape=_roll_shape, forward=_roll_forward, samples=_roll_samples, dtypes=ANY, layout="images",
     rule=lambda g, shifts, dims: ops.roll(g, shifts=tuple(-s for s in shifts), dims=dims),
     backward=lambda g, shifts, dims: _roll_forward(g, shifts=tuple(-s for s in shifts), dims=dims),
-    cpu_backward=lambda g, shifts, dims: np.roll(g, tuple(-s for s in shifts), dims),
+    cpu_backward=lambda g, shifts, dims: _roll_cpu(g, shifts=tuple([-s for s in shifts]), dims=dims),
     doc="The elements shifted along `dims`, those pushed out coming back at the other end.",
 )  # fmt: skip
