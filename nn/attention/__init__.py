@@ -6,6 +6,7 @@ import contextlib
 import enum
 from collections.abc import Iterator, Sequence
 
+from tritensor.ground import shortcuts
 from tritensor.nn.attention import bias as bias
 
 
@@ -34,7 +35,8 @@ def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool 
     before = _allowed
     _allowed = tuple(given)  # a copy: the caller's list may change inside the block
     try:
-        yield
+        with shortcuts.suspended():  # a plan does not look which are allowed
+            yield
     finally:
         _allowed = before
 

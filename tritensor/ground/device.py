@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from tritensor.ground import shortcuts
 from tritensor.ground.errors import DeviceError
 from tritensor.ground.naming.type_names import named, own_name
 
@@ -63,12 +64,13 @@ class device:
     def __enter__(self) -> device:
         """Inside `with device(...)` tensors are made there, where no device is asked for, by this thread."""
         _default.outer = (*_default.outer, _default.on)
-        _default.on = self
+        _set_default(self)
         return self
 
     def __exit__(self, *error: object) -> None:
         # what was outside, not the CPU: blocks nest
-        *rest, _default.on = _default.outer
+        *rest, outside = _default.outer
+        _set_default(outside)
         _default.outer = tuple(rest)
 
 
@@ -150,7 +152,14 @@ def set_default(x: Any) -> None:
     given = cpu if x is None else device(x) if isinstance(x, str) else as_device(x)
     if given.type in FOREIGN:
         raise _not_here(str(given))
-    _default.on = cpu if given == cpu else given
+    _set_default(cpu if given == cpu else given)
+
+
+def _set_default(on: device) -> None:
+    """Plans of what is made with no device asked for are of the CPU: while a thread has another default they are off."""
+    was, _default.on = _default.on, on
+    if (was is cpu) is not (on is cpu):
+        shortcuts.turn("watching", 1 if was is cpu else -1)
 
 
 def default() -> device:

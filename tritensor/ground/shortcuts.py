@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tritensor.ground.process import locks
+from tritensor.ground.thread_state import here
 
 _counting = locks.lock()
 _reasons = {"watching": 0, "learning": 0}
@@ -50,3 +51,9 @@ def _in_child() -> None:
 
 
 locks.in_child(_in_child)
+
+
+def note_values_read() -> None:
+    """A function says that it looks at values to decide what it does: a call of it is not planned."""
+    if here.noting is not None:
+        here.noting.spoil("it reads values")

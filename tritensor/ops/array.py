@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tritensor.cuda.memory.storage import allocate
-from tritensor.ground import dtypes
+from tritensor.ground import dtypes, shortcuts
 from tritensor.ground.device import cpu, device
 from tritensor.ground.errors import DeviceError
 from tritensor.ground.strides import (
@@ -24,7 +24,6 @@ from tritensor.ground.strides import (
     image_strides,
     memory_extent,
 )
-from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
 from tritensor.llvm import malloc
 from tritensor.ops.strided_array import MetaArray, StridedArray, empty_meta, no_values, reinterpreted_layout
@@ -211,8 +210,7 @@ def empty_like(x: Array, dtype: np.dtype | None = None) -> Array:
 
 def to_host(x: Array) -> np.ndarray:
     """The values as a numpy array; waits for the device. A numpy array is returned as it is."""
-    if here.noting is not None:
-        here.noting.spoil("it reads values")
+    shortcuts.note_values_read()
     if not isinstance(x, CudaArray):
         if type(x) is MetaArray:
             raise no_values()

@@ -21,6 +21,7 @@ from tritensor.ground.errors import GradError, MetaError
 from tritensor.ground.naming.type_names import named
 from tritensor.ground.process import locks
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, is_in_format
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
 from tritensor.ops.strided_array import MetaArray, StridedArray
@@ -294,6 +295,8 @@ class Tensor(HostValues, Methods):
         t = new_tensor(array) if type(array) is not WrappedArray else nodes.make_tensor(transform.current.detached(array))
         # One counter for both: a write through the detached tensor must invalidate what the graph has saved.
         t._version_counter = version_of(self)
+        if here.noting is not None:
+            here.noting.note_alias(Tensor.detach, self, t)
         return t
 
     def detach_(self) -> Tensor:

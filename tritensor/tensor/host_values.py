@@ -56,6 +56,9 @@ class HostValues:
 
     def item(self) -> Any:
         """The value of a tensor of one element as a Python number; waits for the device."""
+        array = self._array
+        if type(array) is np.ndarray and array.size == 1 and array.dtype.kind in "fiub":
+            return array.item()
         if self._array.size != 1:
             raise ShapeError(f"item: shape {self._array.shape} holds {self._array.size} values, not one; use .tolist()")
         if type(self._array) is MetaArray:

@@ -142,6 +142,8 @@ def _as_it_is(number: Any) -> Any:
 def ready_number(arrays: Sequence[Any]) -> Callable[[Any], Any] | None:
     """What makes a number of a later call ready for a step, or raises where the step is not for it; None where it cannot be told."""
     kinds = {a.dtype for a in arrays if type(a) is np.ndarray}
+    if len(kinds) > 1:  # a condition among them
+        kinds.discard(np.dtype(np.bool_))
     if len(kinds) != 1:
         return None
     (dtype,) = kinds

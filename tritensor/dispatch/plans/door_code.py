@@ -106,7 +106,9 @@ def kind_of(value: Any, number: bool = False) -> int | None:
     if kind is float:
         return FLOAT if value == value else None  # NaN is equal to no key
     if kind in _ATOMS:
-        return ATOM
+        return (
+            None if value == "cuda" or (kind is device and value.type == "cuda" and value.index is None) else ATOM
+        )  # which GPU, a thread's setting says
     if (kind is tuple or kind is list) and len(value) <= _LONG:
         return _kind_of_items(value, DIMS)
     return None

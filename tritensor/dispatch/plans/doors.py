@@ -35,6 +35,7 @@ shortcuts.read_by(globals())
 BEGIN = 16  # calls of a function before its door is written: short programs pay for none
 SEEN_BEFORE = True  # whether a call is planned when it comes for the second time, and not at once
 KEPT = 1024  # plans of a door; when there are more, all are dropped and made anew
+FRESH = 64  # calls in a row with a key that nobody has seen, after which one call in so many is looked at
 VAIN = 32  # calls in a row that could not be planned, after which a door stays shut
 _doors: weakref.WeakSet[Door] = weakref.WeakSet()
 _learning = locks.lock()
@@ -55,6 +56,7 @@ class Door:
         "checks",
         "code",
         "form",
+        "fresh",
         "key",
         "long",
         "name",
@@ -63,6 +65,7 @@ class Door:
         "parameters",
         "plans",
         "shut",
+        "skipped",
         "vain",
     )
     parameters: Parameters
@@ -75,7 +78,7 @@ class Door:
         self.plans: dict[Any, Callable[..., Any]] | None = None  # until the door is written
         self.code: CodeType | None = None
         self.form: Form | None = None
-        self.calls = self.vain = 0
+        self.calls = self.vain = self.fresh = self.skipped = 0
         self.shut = False
 
     def _begin(self) -> None:
@@ -114,6 +117,9 @@ class Door:
                     self._begin()
             if self.plans is None:
                 return self.long(*args, **kwargs)
+        if self.fresh >= FRESH and self.skipped < FRESH:  # given ever new numbers, which are no reason to learn
+            self.skipped += 1
+            return self.long(*args, **kwargs)
         key, bound = self._key_of(call, args, kwargs)
         if key is None or key in self._refused:
             self._note_vain(call)
@@ -122,7 +128,9 @@ class Door:
             if len(self._seen) >= KEPT:
                 self._seen.clear()
             self._seen.add(key)
+            self.fresh, self.skipped = self.fresh + 1, 0
             return self.long(*args, **kwargs)
+        self.fresh = 0
         result, plan = self._record(bound, args, kwargs)
         if plan is None:
             if len({id(t) for v in bound.values() for t in _tensors_in(v)}) == sum([len(_tensors_in(v)) for v in bound.values()]):

@@ -109,23 +109,30 @@ class Recorder:
         for t in outs:
             self._add(t)
 
-    def note_call(self, function: Callable[..., Any], tensors: Sequence[Any]) -> None:
-        """A function has been called on a sequence of tensors for its effect, which only later writes see."""
+    def note_call(self, function: Callable[..., Any], tensors: Sequence[Any], *settings: Any) -> None:
+        """`function(tensors, *settings)` has been called for its effect: on later writes, or an error that it raises."""
         given, tracked = self._sources(tuple(tensors))
-        self.steps.append(Step(None, given, tracked, {}, (), (), True, False, function, None))
+        self.steps.append(Step(None, given, tracked, {"settings": settings}, (), (), True, False, function, None))
         self._after = [(t, _slots(t)) for t, _ in self._after]
+
+    def note_alias(self, function: Callable[..., Any], x: Any, made: Any) -> None:
+        """`function(x)` has made another tensor on x's array."""
+        given, tracked = self._sources((x,))
+        self.steps.append(Step(None, given, tracked, {}, (), (), True, False, function, None))
+        self._add(made)
 
     def note_write(
         self, op: Op, function: Callable[..., Any], target: Any, operands: tuple[Any, ...], arrays: Sequence[Any], who: str
     ) -> None:  # fmt: skip
         """numpy's `function` has computed an op of these operands directly into the memory of a tensor, which no graph remembers."""
         register = self.registers.get(id(target))
-        if self.steps or register is None or type(target._array) is not np.ndarray or not isinstance(function, np.ufunc):
+        if register is None or register >= len(self._before) or type(target._array) is not np.ndarray or not isinstance(function, np.ufunc):
             self.spoil("it writes")
             return
         given, tracked = self._sources(operands)
         self.steps.append(Step(op, given, tracked, {}, tuple(arrays), (), True, False, function, None, written=(register, who)))
         self._before[register] = _slots(target)
+        self._after = [(t, _slots(t)) for t, _ in self._after]
 
     def borrow(self, first: int) -> None:
         """The nodes of the steps from this one on have borrowed what they saved (see autograd/saved.py)."""
@@ -159,6 +166,8 @@ class Recorder:
                 self.spoil("it changes a tensor that it was given")
             if any([_slots(t) != s for t, s in self._after]):
                 self.spoil("it changes what an op has made")
+            if self.numbers and not set(self.numbers.values()) <= {v for s in self.steps for w, v in s.inputs if w == NUMBER}:
+                self.spoil("it looks at a number that it was given")
             if not self.steps and not hasattr(result, "_array"):
                 self.spoil("it runs no op")
         form = self._form(result)

@@ -68,8 +68,13 @@ class _Text:
         return f"k{len(self.constants) - 1}"
 
     def add(self, step: Step) -> bool:
+        if step.op is None and "settings" in step.attrs:
+            settings = "".join([f", {self.constant(v)}" for v in step.attrs["settings"]])
+            self.lines.append(f"{self.constant(step.function)}(({', '.join([f't{r}' for _, r in step.inputs])},){settings})")
+            return True
         if step.op is None:
-            self.lines.append(f"{self.constant(step.function)}(({', '.join([f't{r}' for _, r in step.inputs])},))")
+            self.lines.append(f"t{self.next} = {self.constant(step.function)}(t{step.inputs[0][1]})")
+            self.next += 1
             return True
         if step.written is not None:
             return self._write(step, *step.written)

@@ -300,7 +300,7 @@ def wrap_in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[.
             return overwrite(input, value, name, since)
         return long(input, *args, **kwargs)
 
-    call = functools.update_wrapper(open_door(Door(long, f, name, numbers=f.__code__.co_varnames[1:2], checks=False)), f)
+    call = functools.update_wrapper(open_door(Door(long, f, name, numbers=(*f.__code__.co_varnames[1:2], "alpha"), checks=False)), f)
     call.__name__ = call.__qualname__ = name
     call.__module__ = "tritensor" if name in INPLACE_FUNCTIONS else call.__module__
     call.__signature__ = PublicSignature(f, out=False)  # type: ignore[attr-defined]

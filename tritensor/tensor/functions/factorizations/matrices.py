@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import DTypeError, LinAlgError, ShapeError
+from tritensor.ground.thread_state import here
 from tritensor.ops.array import all_values
 from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.casting import to_dtype
@@ -88,9 +89,16 @@ def drop_column(x: Tensor) -> Tensor:
 
 def raise_if_failed(name: str, info: Tensor, why: str) -> None:
     """Raise LinAlgError where a factorization says that it failed; `why` says how, of number {0}."""
+    if here.noting is not None:
+        here.noting.note_call(_raise_if_failed, (info,), name, why)
+    _raise_if_failed((info,), name, why)
+
+
+def _raise_if_failed(infos: tuple[Tensor], name: str, why: str) -> None:
+    (info,) = infos
     if info.is_meta:
         return
-    codes = all_values(info._array)
+    codes = info._array if type(info._array) is np.ndarray else all_values(info._array)
     # One look for the usual case: all matrices were factored.
     if not codes.any():
         return

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.autograd.engine import is_followed
-from tritensor.ground import dtypes
+from tritensor.ground import dtypes, shortcuts
 from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError
+from tritensor.ground.thread_state import here
 from tritensor.ops.table import normal_dim, normal_dims, ops
 from tritensor.tensor.casting import cast, to_accumulator, to_dtype
 from tritensor.tensor.core import Tensor
@@ -86,6 +87,7 @@ def nansum(
     dims, kept = parse_dims("nansum", x, dim, axis), _keeps_dims(keepdim, keepdims)
     if x.is_floating_point():
         floating = dtype is None or dtypes.as_dtype(dtype).kind == "float"
+        shortcuts.note_values_read()
         if floating and isinstance(x._array, np.ndarray):  # often there is no NaN: one look at the sum tells, where no wait is paid for it
             plain = ops.sum(cast_if_given(x, dtype), dim=dims, keepdim=kept)
             if np.isfinite(plain._array.astype(np.float32)).all():
@@ -187,6 +189,7 @@ def _find_deviation(x: Tensor, dims: tuple[int, ...], correction: float, keepdim
 
 def _squares_fit(deviations: np.ndarray) -> bool:
     """Whether float32 held the squares that these are the roots of."""
+    shortcuts.note_values_read()
     if deviations.size == 1:
         return 1e-17 < deviations.item() < math.inf
     return not deviations.size or bool(deviations.min() > 1e-17 and deviations.max() < math.inf)
@@ -197,7 +200,9 @@ def _safe_sqrt(x: Tensor, hides: bool = True) -> Tensor:
 
     hides: whether a NaN that arrives at 0 is hidden, too, as in PyTorch's deviations, and not in its norms.
     """
-    if not is_followed(x) or (type(x._array) is np.ndarray and x._array.all()):  # few numbers: to look costs less than to choose
+    if not is_followed(x):
+        return ops.sqrt(x)
+    if type(x._array) is np.ndarray and here.noting is None and x._array.all():  # few numbers: to look costs less than to choose
         return ops.sqrt(x)
     at_zero = ops.eq(x, 0.0)
     return ops.where(at_zero, 0.0 if hides else ops.mul(x, 0.0), ops.sqrt(ops.where(at_zero, 1.0, x)))
