@@ -10,13 +10,12 @@ import triton
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.kernels.parts import backends, maths
-from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, in_expression, zero_where
-from tritensor.kernels.parts.cpu.special import gelu32_gradient, gelu_block
+from tritensor.kernels.parts.cpu.blocks import blocked, in_expression
+from tritensor.kernels.parts.cpu.special import gelu_block
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, shape_rule, work
 from tritensor.kernels.parts.formula_llvm import formula_loop, numpy_gradient, with_machine_code
 from tritensor.kernels.parts.formulas import activations as formulas
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
-from tritensor.llvm.loops import MANY
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, op
 
@@ -36,17 +35,6 @@ def _relu_cpu(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
 
 
 _relu_cpu.bare = lambda x: np.maximum(x, _ZEROS[x.dtype.char])  # type: ignore[attr-defined]
-
-
-_RELU_GRADIENT = formula_loop(formulas.relu_grad)
-
-
-def _relu_cpu_backward(g: np.ndarray, y: np.ndarray) -> np.ndarray:
-    if g.size >= MANY and g.shape == y.shape and g.flags.c_contiguous and y.flags.c_contiguous:
-        out = np.empty(g.shape, g.dtype)
-        if _RELU_GRADIENT([g, y], out):
-            return out
-    return zero_where(g, y <= 0)  # of few numbers by bits: half the time of a choice, in 16 bits two thirds
 
 
 # y = x where x > 0 else slope x
@@ -208,8 +196,6 @@ def _gelu_shape(x: Any, *, approximate: str = "none") -> Spec:
 
 
 def _gelu_cpu_backward(g: np.ndarray, x: np.ndarray, approximate: str) -> np.ndarray:
-    if approximate == "none" and x.dtype != np.float64 and x.size < MANY:
-        return evaluate(gelu32_gradient, (g, x))
     return _CPU_BACKWARD[approximate](g, x)
 
 
@@ -222,7 +208,7 @@ _REAL = ("float",)
 elementwise("sigmoid", formulas.sigmoid, formulas.sigmoid_grad, lambda x: 1 / (1 + np.exp(-x)), domain=_WIDE)
 elementwise("silu", formulas.silu, formulas.silu_grad, lambda x: x / (1 + np.exp(-x)), kinds=_REAL, domain=_WIDE)
 elementwise(
-    "relu", formulas.relu, formulas.relu_grad, lambda x: np.maximum(x, 0), cpu=_relu_cpu, cpu_backward=(_relu_cpu_backward,), promote="same",
+    "relu", formulas.relu, formulas.relu_grad, lambda x: np.maximum(x, 0), cpu=_relu_cpu, promote="same",
     kinds=("uint", "int", "float"), domain=_BENT, bent=True, native=FLOATS, doc="max(x, 0).",
 )  # fmt: skip
 elementwise(

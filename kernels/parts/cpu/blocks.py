@@ -11,7 +11,9 @@ import numpy as np
 
 from tritensor.ground.device import cpu
 from tritensor.ground.strides import ELEMENTWISE
-from tritensor.kernels.parts.cpu.float_conversions import as_float32, is_half
+from tritensor.kernels.parts.cpu.float_conversions import FLOATING, as_float32, is_half
+from tritensor.llvm.loops import Loop
+from tritensor.llvm.simd import select as choice
 from tritensor.ops.array import empty_elementwise, to_layout
 from tritensor.ops.table.signature import signature
 
@@ -181,12 +183,20 @@ def beside_gaps(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
-def zero_where(g: np.ndarray, drop: np.ndarray) -> np.ndarray:
-    """g with zeros where `drop` is True: bits are masked, ten times faster than np.where, and infinities and NaN go as well."""
+def _zero_where_by_bits(g: np.ndarray, drop: np.ndarray) -> np.ndarray:
+    """Bits are masked: ten times faster than np.where, and infinities and NaN go as well."""
     if drop.shape != g.shape:
         drop = np.broadcast_to(drop, g.shape)
     keep = np.subtract(drop.view(np.int8), 1, dtype=np.int8)  # 0 where dropped, else -1: all bits
     return np.bitwise_and(g.view(_BITS[g.itemsize]), keep).view(g.dtype)
+
+
+_ZEROED = Loop(lambda g, drop: choice(drop != 0, 0.0, g)).as_function("zero_where", _zero_where_by_bits, FLOATING)
+
+
+def zero_where(g: np.ndarray, drop: np.ndarray) -> np.ndarray:
+    """g with zeros where `drop` is True."""
+    return _ZEROED.call(g, drop)  # type: ignore[no-any-return]
 
 
 def select(condition: np.ndarray, a: Any, b: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

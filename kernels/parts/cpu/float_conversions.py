@@ -38,7 +38,7 @@ _FORMS = {
 
 _FLOAT32, _INT64 = np.dtype(np.float32), np.dtype(np.int64)
 HALVES = frozenset((np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)))
-_MACHINE = frozenset((*HALVES, _FLOAT32, np.dtype(np.float64)))
+FLOATING = frozenset((*HALVES, _FLOAT32, np.dtype(np.float64)))
 _same = Loop(lambda x: x)
 
 
@@ -51,7 +51,7 @@ def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A floating array as another floating type, each number rounded to the nearest, ties to even; a copy, which lies as x does."""
     if x.size >= MANY:
         # numpy's conversions of these types go number by number
-        if (x.dtype in HALVES or dtype in HALVES) and x.dtype in _MACHINE and dtype in _MACHINE:
+        if (x.dtype in HALVES or dtype in HALVES) and x.dtype in FLOATING and dtype in FLOATING:
             out = np.empty(x.shape, dtype, "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C")
             if _same((x,), out):
                 return out

@@ -133,18 +133,6 @@ def _mass_beyond32(t: np.ndarray, scale: float, out: np.ndarray) -> None:
     np.divide(out, _rise(t, scale), out=out)
 
 
-def _mills(t: np.ndarray) -> np.ndarray:
-    """density(t) / (mass of the normal distribution beyond t), float32."""
-    y, q = (np.multiply(t, part[0]) for part in _MILLS)
-    for z, part in ((y, _MILLS[0]), (q, _MILLS[1])):
-        for c in part[1:-1]:
-            np.add(z, c, out=z)
-            np.multiply(z, t, out=z)
-        np.add(z, part[-1], out=z)
-    np.divide(y, q, out=y)
-    return np.add(y, t, out=y)
-
-
 def _reflected(y: np.ndarray, x: np.ndarray, whole: float, below: bool) -> None:
     """y = whole - y where x is negative (or, not `below`, where it is not), float32; on bits, which is faster than a where."""
     lanes = x.view(np.int32) if below else np.bitwise_not(x.view(np.int32))
@@ -153,16 +141,6 @@ def _reflected(y: np.ndarray, x: np.ndarray, whole: float, below: bool) -> None:
     added = np.right_shift(lanes, np.int32(31))
     added &= np.float32(whole).view(np.int32)
     np.add(y, added.view(np.float32), out=y)
-
-
-def _density(t: np.ndarray) -> np.ndarray:
-    """The normal density of float32 t: through float64, where t^2 is exact, and rounded once."""
-    t64 = t.astype(np.float64)
-    y = t64 * t64
-    np.multiply(y, -0.5, out=y)
-    np.exp(y, out=y)
-    np.multiply(y, 1 / math.sqrt(2 * math.pi), out=y)
-    return y.astype(np.float32)
 
 
 def gelu_block(x: np.ndarray, out: np.ndarray) -> None:
@@ -177,26 +155,6 @@ def gelu_block(x: np.ndarray, out: np.ndarray) -> None:
         np.multiply(t, _mass_beyond(t, 0.5), out=t)
     np.maximum(x, 0, out=out)
     np.subtract(out, t, out=out)
-
-
-def gelu32_gradient(g: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """g (P(X <= x) + x p(x)) of float32, with s the sign of x: g ((1 + s) / 2 + s p(t) (t - 1 / mills(t))).
-
-    At infinity NaN, as the formula has it.
-    """
-    shape = x.shape
-    g, x = np.atleast_1d(g), np.atleast_1d(x)  # in place works on arrays only
-    t = np.abs(x)
-    near = np.minimum(t, 15.0)
-    p, m = _density(near), _mills(near)
-    np.subtract(t, np.reciprocal(m, out=m), out=t)
-    np.multiply(t, p, out=t)
-    sign = np.copysign(np.float32(1), x)
-    np.multiply(t, sign, out=t)
-    np.add(sign, np.float32(1), out=sign)
-    np.multiply(sign, np.float32(0.5), out=sign)
-    np.add(t, sign, out=t)
-    return np.multiply(t, g, out=t).reshape(shape)
 
 
 _END, _ONE = 0.46875, 5.93  # where near 0 ends; from where on erf is 1 in float64
