@@ -17,6 +17,7 @@ from tritensor.kernels.parts.copying import to_c_order, to_strides
 from tritensor.kernels.parts.cpu.blocks import BLOCK
 from tritensor.kernels.parts.elementwise import run
 from tritensor.kernels.parts.formula_llvm import formula_loop, numpy_gradient
+from tritensor.llvm.loops import MANY
 from tritensor.ops.array import CudaArray, element_strides, is_contiguous
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
@@ -46,7 +47,7 @@ def _shape(x: Any, *, dim: int) -> Spec:
     return Spec(_halved(tuple(x.shape), dim), x.dtype)
 
 
-_LOOPS = {f: formula_loop(f) for f in (maths.gated, _gate_grad_b)}
+_LOOPS = {f: formula_loop(f) for f in (maths.gated, _gate_grad_b)}  # of many, which are written where they belong at once
 _NUMPY: dict[Any, Callable[..., np.ndarray]] = {f: numpy_gradient(f, False) for f in _LOOPS}
 
 
@@ -56,9 +57,9 @@ def _in_blocks(formula: Any, outer: int, inner: int, inputs: tuple[np.ndarray, .
     for top in range(0, outer, rows):
         for left in range(0, inner, BLOCK):
             window = (slice(top, top + rows), slice(left, left + BLOCK))
-            given = [np.ascontiguousarray(x[window]) for x in inputs]
-            if not _LOOPS[formula](given, out[window]):
-                out[window] = _NUMPY[formula](*given)
+            given, target = [x[window] for x in inputs], out[window]
+            if target.size < MANY or not _LOOPS[formula]([np.ascontiguousarray(x) for x in given], target):
+                target[...] = _NUMPY[formula](*given)
 
 
 def _reference(x: np.ndarray, *, dim: int) -> np.ndarray:

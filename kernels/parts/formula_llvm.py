@@ -109,6 +109,7 @@ def with_machine_code(
     """The CPU's side of an op from its side in numpy, `plain`, and a loop, loop(inputs, out), which takes elements of these types; `defaults` are
     the attributes' that follow the inputs in the formula, `result` the type of what it gives (None: the inputs')."""
     known = frozenset(dtypes.as_dtype(t).numpy for t in types)
+    halves = known <= HALVES  # the others are for numpy
 
     def otherwise(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> Any:
         """Of many elements, and of arrays that lie in orders of their own."""
@@ -138,6 +139,8 @@ def with_machine_code(
         function = loop.as_function(getattr(plain, "__name__", "formula"), otherwise, known, result)
 
         def cpu_side(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> Any:
+            if halves and getattr(arrays[0], "itemsize", 2) != 2:
+                return plain(*arrays, out=out, **attrs)
             return function.call(*arrays, **attrs) if out is None else otherwise(*arrays, out=out, **attrs)
 
         if not defaults:
@@ -149,7 +152,7 @@ def with_machine_code(
             setattr(cpu_side, name, getattr(plain, name))
     # `bare`: what fast paths call of float32 and float64 arrays, without the care for numbers and 16-bit floats
     bare = plain if isinstance(plain, np.ufunc) else getattr(plain, "bare", None)
-    if bare is not None and known <= HALVES:
+    if bare is not None and halves:
         cpu_side.bare = bare  # type: ignore[attr-defined]
     cpu_side.half_is_bare = False  # type: ignore[attr-defined]
     cpu_side.in_numpy, cpu_side.types = plain, known  # type: ignore[attr-defined]  # for the tests that compare the two

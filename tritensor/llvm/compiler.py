@@ -71,6 +71,13 @@ def processor() -> str | None:
     return next((name for name, level in machine.levels.items() if level.features <= features), None)
 
 
+def lesser_levels() -> list[str]:
+    """The levels that this processor has beside its own."""
+    machine, own = _MACHINES.get(platform.machine()), processor()
+    names = [] if machine is None else list(machine.levels)
+    return names[names.index(own) + 1 :] if own in names else []
+
+
 def lanes() -> int:
     """How many float32 one turn of a loop takes."""
     levels = {name: level for machine in _MACHINES.values() for name, level in machine.levels.items()}
