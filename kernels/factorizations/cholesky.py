@@ -10,6 +10,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.factorizations.matrices import NUMBERS, adjoint, in_c_order, refuse_matrix, refuse_shape, solve_batch_or_each
 from tritensor.kernels.factorizations.triangular import solve_triangular_cpu
 from tritensor.kernels.parts.cpu import triangles
+from tritensor.kernels.parts.gemm import blas
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 
@@ -69,10 +70,10 @@ def _rule(g: Any, y: Any, upper: bool) -> Any:
 
 def _cpu_backward(g: Any, y: np.ndarray, upper: bool) -> np.ndarray:
     t, g = (y, g[0].swapaxes(-1, -2)) if upper else (y.swapaxes(-1, -2), g[0])
-    inner = t @ g
+    inner = blas(t, g)
     middle = (triangles.lower(inner) + triangles.lower(inner, -1).swapaxes(-1, -2)) / 2
     inverse = solve_triangular_cpu(t, np.broadcast_to(np.eye(t.shape[-1], dtype=t.dtype), t.shape), upper=True)
-    return inverse @ (middle @ inverse.swapaxes(-1, -2))
+    return blas(inverse, blas(middle, inverse.swapaxes(-1, -2)))
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -133,9 +134,9 @@ def _solve_backward(
     gb = _cholesky_solve_cpu(g, factor, upper=upper)
     if not needs[1]:
         return gb, None
-    h = gb @ x.swapaxes(-1, -2)
+    h = blas(gb, x.swapaxes(-1, -2))
     both = np.negative(h + h.swapaxes(-1, -2))
-    return gb, factor @ both if upper else both @ factor
+    return gb, blas(factor, both) if upper else blas(both, factor)
 
 
 def _solve_samples(rng: np.random.Generator) -> list[Sample]:

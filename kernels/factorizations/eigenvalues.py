@@ -27,6 +27,7 @@ from tritensor.kernels.factorizations.matrices import (
     rows,
     symmetric,
 )
+from tritensor.kernels.parts.gemm import blas
 from tritensor.ops.table import Sample, Spec, op, ops
 
 
@@ -86,12 +87,12 @@ def _eigh_backward(g: Any, values: np.ndarray, vectors: np.ndarray) -> np.ndarra
     g_values, g_vectors = g
     t = vectors.swapaxes(-1, -2)
     if g_vectors is None:
-        return (vectors * g_values[..., None, :]) @ t
-    inner = t @ g_vectors
+        return blas(vectors * g_values[..., None, :], t)
+    inner = blas(t, g_vectors)
     core = (inner - inner.swapaxes(-1, -2)) / 2 / array_gaps(values)
     if g_values is not None:
         diagonal_array(core)[...] += g_values
-    return vectors @ (core @ t)
+    return blas(vectors, blas(core, t))
 
 
 def _eigh_samples(rng: np.random.Generator) -> list[Sample]:

@@ -19,6 +19,7 @@ from tritensor.kernels.factorizations.matrices import (
 )
 from tritensor.kernels.factorizations.triangular import solve_triangular_cpu
 from tritensor.kernels.parts.cpu import triangles
+from tritensor.kernels.parts.gemm import blas
 from tritensor.ops.table import Sample, Spec, op, ops
 
 _MODES = ("reduced", "complete", "r")
@@ -85,13 +86,13 @@ def _cpu_backward(g: Any, a: np.ndarray, q: np.ndarray, r: np.ndarray, mode: str
     if m >= n:
         return _tall_arrays(gq, gr, q, r)
     right = gr[..., m:]
-    left = _tall_arrays(gq + a[..., m:] @ right.swapaxes(-1, -2), gr[..., :m], q, r[..., :m])
-    return np.concatenate([left, q @ right], -1)
+    left = _tall_arrays(gq + blas(a[..., m:], right.swapaxes(-1, -2)), gr[..., :m], q, r[..., :m])
+    return np.concatenate([left, blas(q, right)], -1)
 
 
 def _tall_arrays(gq: np.ndarray, gr: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
-    inner = gr @ r.swapaxes(-1, -2) - q.swapaxes(-1, -2) @ gq
-    whole = gq + q @ (triangles.upper(inner) + triangles.upper(inner, 1).swapaxes(-1, -2))
+    inner = blas(gr, r.swapaxes(-1, -2)) - blas(q.swapaxes(-1, -2), gq)
+    whole = gq + blas(q, triangles.upper(inner) + triangles.upper(inner, 1).swapaxes(-1, -2))
     return solve_triangular_cpu(r, whole.swapaxes(-1, -2), upper=True).swapaxes(-1, -2)
 
 

@@ -25,6 +25,7 @@ from tritensor.kernels.factorizations.matrices import (
     refuse_matrix,
     rows,
 )
+from tritensor.kernels.parts.gemm import blas
 from tritensor.ops.table import Sample, Spec, op, ops
 from tritensor.ops.table.shape_rules import broadcast
 
@@ -94,23 +95,23 @@ def _svd_backward(g: Any, u: np.ndarray, s: np.ndarray, v: np.ndarray) -> np.nda
     u, v = u[..., :k], v[..., :k, :]
     as_columns, as_rows = s[..., None, :], s[..., None]
     if gu is None and gv is None:
-        return (u * gs[..., None, :]) @ v
+        return blas(u * gs[..., None, :], v)
     gaps, core = array_gaps(s * s), np.zeros((*s.shape, k), s.dtype)
     if gs is not None:
         diagonal_array(core)[...] = gs
     if gu is not None:
-        inner = u.swapaxes(-1, -2) @ (gu := gu[..., :k])
+        inner = blas(u.swapaxes(-1, -2), gu := gu[..., :k])
         core += (inner - inner.swapaxes(-1, -2)) / gaps * as_columns
     if gv is not None:
-        inner = v @ (gv := gv[..., :k, :]).swapaxes(-1, -2)
+        inner = blas(v, (gv := gv[..., :k, :]).swapaxes(-1, -2))
         core += (inner - inner.swapaxes(-1, -2)) / gaps * as_rows
-    y = u @ (core @ v)
+    y = blas(u, blas(core, v))
     if gu is not None and u.shape[-2] > k:
         scaled = gu / as_columns
-        y += (scaled - u @ (u.swapaxes(-1, -2) @ scaled)) @ v
+        y += blas(scaled - blas(u, blas(u.swapaxes(-1, -2), scaled)), v)
     if gv is not None and v.shape[-1] > k:
         scaled = gv / as_rows
-        y += u @ (scaled - (scaled @ v.swapaxes(-1, -2)) @ v)
+        y += blas(u, scaled - blas(blas(scaled, v.swapaxes(-1, -2)), v))
     return y
 
 
@@ -219,8 +220,8 @@ def _pinv_rule(g: Any, a: Any, y: Any) -> Any:
 
 def _pinv_backward(g: np.ndarray, a: np.ndarray, y: np.ndarray) -> np.ndarray:
     yt, gt = y.swapaxes(-1, -2), g.swapaxes(-1, -2)
-    right, left = gt @ (y @ yt), (yt @ y) @ gt
-    return np.asarray(right - a @ (y @ right) + left - (left @ y) @ a - yt @ (g @ yt))
+    right, left = blas(gt, blas(y, yt)), blas(blas(yt, y), gt)
+    return np.asarray(right - blas(a, blas(y, right)) + left - blas(blas(left, y), a) - blas(yt, blas(g, yt)))
 
 
 def _pinv_samples(rng: np.random.Generator) -> list[Sample]:

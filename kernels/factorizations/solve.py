@@ -11,6 +11,7 @@ from tritensor.kernels.factorizations import lu
 from tritensor.kernels.factorizations.lu import factor_lu, first_zero_pivot, row_order
 from tritensor.kernels.factorizations.matrices import NUMBERS, in_c_order, refuse_matrix, refuse_shape, solve_batch_or_each, transposed
 from tritensor.kernels.factorizations.triangular import solve_triangular_cpu
+from tritensor.kernels.parts.gemm import blas
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 _INT = np.dtype(np.int32)
@@ -95,7 +96,7 @@ def _solve_rule_b(g: Any, a: Any) -> Any:
 
 def _solve_backward(g: Any, a: np.ndarray, x: np.ndarray, needs: tuple[bool, ...]) -> tuple[np.ndarray | None, np.ndarray]:
     gb = _solve_cpu(a.swapaxes(-1, -2), g[0])[0]
-    return (np.negative(gb @ x.swapaxes(-1, -2)) if needs[0] else None), gb
+    return (np.negative(blas(gb, x.swapaxes(-1, -2))) if needs[0] else None), gb
 
 
 def _matrix(rng: np.random.Generator, *size: int) -> np.ndarray:
@@ -138,7 +139,7 @@ def _inv_rule(g: Any, y: Any) -> Any:
 
 def _inv_backward(g: Any, y: np.ndarray) -> np.ndarray:
     t = y.swapaxes(-1, -2)
-    return np.negative(t @ (g[0] @ t))
+    return np.negative(blas(t, blas(g[0], t)))
 
 
 def _inv_samples(rng: np.random.Generator) -> list[Sample]:

@@ -10,6 +10,7 @@ import numpy as np
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.factorizations.matrices import MANY, NUMBERS, batched, refuse_matrix, refuse_shape, refuse_type, runs, transposed
 from tritensor.kernels.parts.cpu import triangles
+from tritensor.kernels.parts.gemm import blas
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 BLOCK = 32
@@ -124,7 +125,7 @@ def _cpu_backward(
     gb = solve_triangular_cpu(a.swapaxes(-1, -2), g, upper=not upper, unitriangular=unitriangular)
     if not needs[0]:
         return None, gb
-    full, off = np.negative(gb @ x.swapaxes(-1, -2)), int(unitriangular)
+    full, off = np.negative(blas(gb, x.swapaxes(-1, -2))), int(unitriangular)
     return (triangles.upper(full, off) if upper else triangles.lower(full, -off)), gb
 
 

@@ -287,13 +287,17 @@ def _unfold_rule(g: Any, x_shape: tuple[int, ...], dim: int, size: int, step: in
 
 
 def _unfold_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: int, size: int, step: int) -> np.ndarray:
-    y = np.zeros(x_shape, dtypes.accumulator(g.dtype))
-    windows = _unfold(y, dim=dim, size=size, step=step)
-    # neither the elements of one window nor those at one place of all windows are the same: the fewer of the two are added one after the other
-    axis = dim if g.shape[dim] < size else g.ndim - 1
-    for k in range(g.shape[axis]):
-        at: tuple[Any, ...] = (*(slice(None),) * axis, k)
-        windows[at] += g[at]
+    y, count, lead = np.zeros(x_shape, dtypes.accumulator(g.dtype)), g.shape[dim], (slice(None),) * dim
+    # one window at a time, or of all windows as many elements as lie between two of them: neither meet, and the fewer steps are taken
+    if count * step < size:
+        windows = _unfold(y, dim=dim, size=size, step=step)
+        for k in range(count):
+            windows[(*lead, k)] += g[(*lead, k)]
+        return y.astype(g.dtype, copy=False)
+    for start in range(0, size if count else 0, step):
+        width = min(step, size - start)
+        part = _unfold(y[(*lead, slice(start, None))], dim=dim, size=width, step=step)[(*lead, slice(0, count))]
+        part += g[..., start : start + width]
     return y.astype(g.dtype, copy=False)
 
 
