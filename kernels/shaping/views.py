@@ -292,7 +292,8 @@ def _unfold_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: int, size: in
     if count * step < size:
         windows = _unfold(y, dim=dim, size=size, step=step)
         for k in range(count):
-            windows[(*lead, k)] += g[(*lead, k)]
+            at: tuple[Any, ...] = (*lead, k)
+            windows[at] += g[at]
         return y.astype(g.dtype, copy=False)
     for start in range(0, size if count else 0, step):
         width = min(step, size - start)
