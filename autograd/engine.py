@@ -18,43 +18,37 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd import node as nodes
+from tritensor.autograd import walk
 from tritensor.autograd.accumulate import (
-    TAKEN,
     Slices,
     accumulate,
     add_arrays,
-    add_slice,
     call_hooks,
     call_posthooks,
     call_prehooks,
     copy,
-    make_shape_error,
 )
 from tritensor.autograd.accumulate import sum_to as sum_to
 from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.modes import enable_grad, no_grad, state
-from tritensor.autograd.node import FREED, Branch, Node, Severed, Version, as_array
+from tritensor.autograd.node import Branch, Node, as_array
 from tritensor.autograd.task import (
-    FLAT,
     GradientEdge,
     Task,
     count_hooked_uses,
     find_behind_flat,
     find_leading_nodes,
     list_start_gradients,
-    note_flat_inputs,
-    pull_with_anomaly_check,
     start_gradient,
 )
 from tritensor.autograd.task import collect_nodes as collect_nodes
 from tritensor.autograd.task import map_rows as map_rows
 from tritensor.autograd.task import tensors_of as tensors_of
-from tritensor.ground.errors import ArgumentError, GradError, ShapeError
-from tritensor.ground.numpy_warnings import quietly
+from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.ground.transforms import WrappedArray, running
-from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.array import Array
 from tritensor.ops.strided_array import MetaArray
-from tritensor.ops.table import ops, registry
+from tritensor.ops.table import ops
 
 
 def run(
@@ -89,7 +83,7 @@ def run(
             result[r] = (pending.pop(r) if r not in result else add(result[r][0], pending.pop(r)), False)
     waiting = {} if settle is None else count_hooked_uses(order)
     if not (tensors or waiting or state.anomaly is not None or running.levels or MetaArray in map(type, grads)):
-        _walk(order, pending, result, wanted, useful, keep_graph)
+        walk.walk_arrays(order, pending, result, wanted, useful, keep_graph)
         _assemble_slices(pending, result, add)
         return result
     for n in order:
@@ -97,7 +91,7 @@ def run(
         if g is not None:
             if type(g) is Slices:
                 g = g.whole(add)
-            _pull_node(n, g, pending, result, wanted, useful, keep_graph, tensors)
+            walk.pull_node(n, g, pending, result, wanted, useful, keep_graph, tensors)
         if waiting:
             for e in n.edges:
                 if e in waiting:
@@ -116,204 +110,6 @@ def _assemble_slices(pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]
     for e, g in pending.items():
         held = result.get(e)
         result[e] = ((g if held is None else g.plus(held[0], add)).whole(add), True)
-
-
-def _walk(
-    order: list[Node], pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], wanted: set[Any] | None, useful: set[Any] | None, keep_graph: bool
-) -> None:  # fmt: skip
-    """The walk on arrays: like `_pull_node` for every node, with all but hooks, Functions and rules written out. A Python call costs as much as a few numbers."""
-    add_kernel = registry["add"].forward
-    for n in order:
-        g = pending.pop(n, None)
-        if g is None or (useful is not None and n not in useful):
-            continue
-        kind = type(g)
-        if kind is Slices:
-            g = g.whole(add_arrays)
-            kind = type(g)
-        if n.hooks is not None:
-            _pull_node(n, g, pending, result, wanted, useful, keep_graph, False)
-            continue
-        op, edges = n.op, n.edges
-        if type(n) is not Node:
-            if type(n) is Branch:
-                if wanted is not None and n in wanted:
-                    result[n] = (g, False)
-                _add_to_branch(n, g, pending, add_arrays)
-            else:
-                _pull_node(n, g, pending, result, wanted, useful, keep_graph, False)
-            continue
-        if wanted is not None and n in wanted:  # a tensor that is no leaf was asked for: the walk goes on behind it
-            result[n] = (g, False)
-        if op.name == TAKEN:
-            if edges[0] is not None and (useful is None or edges[0] in useful):
-                add_slice(pending, edges[0], n.meta[0][0], n.attrs["index"], g, add_arrays)  # type: ignore[index]
-            continue
-        on_device = kind is CudaArray
-        if kind is list:  # the gradients of several outputs, those that came
-            g = tuple(g)
-            on_device = CudaArray in map(type, g)
-        corner = op.backward if on_device else op.cpu_backward
-        if corner is None:
-            needs = _needs(edges, useful)
-            if True not in needs:
-                continue
-            _add_to_edges(n, g, n.pull(g, needs), needs, pending, result, add_arrays)
-        elif corner.joint:
-            needs = _needs(edges, useful)
-            if True not in needs:
-                continue
-            given = n.saved_values(corner.steps[0][2], needs)
-            try:
-                found = corner.steps[0][1](g, *given)
-            except RuntimeWarning:
-                found = quietly(corner.steps[0][1], g, *given)
-            _add_to_edges(n, g, found if type(found) is tuple else (found,), needs, pending, result, add_arrays)
-        else:
-            if useful is not None and True not in _needs(edges, useful):
-                continue
-            add: Any = add_kernel if on_device else np.add
-            meta = n.meta
-            # Nothing anywhere was written since: no saved value needs a look of its own.
-            intact = n.sequence > Version.last and n.inputs is not FREED
-            previous = None
-            for e, (i, function, fetch, place) in zip(edges, corner.steps):  # noqa: B905 (strict costs time here)
-                if e is None or function is None or (useful is not None and e not in useful):
-                    continue
-                try:
-                    if place == -1:
-                        x = function(g)
-                    elif place >= 0 and intact:
-                        v = n.inputs[place]  # type: ignore[index]
-                        x = function(g, getattr(v, "_array", v))
-                    else:
-                        x = function(g, *n.saved_values(fetch, ()))
-                except RuntimeWarning:
-                    x = quietly(function, g, *n.saved_values(fetch, ()))
-                if x is None:
-                    continue
-                if meta is not None and x.shape != meta[i][0]:
-                    x = _undo_broadcast(n, i, x)
-                if isinstance(e, Node):
-                    at = pending.get(e)
-                    pending[e] = x if at is None else add(at, x) if type(at) is not Slices else at.plus(x, add)
-                elif (held := result.get(e)) is None:
-                    # What is handed on unchanged, or to two inputs, nobody may add to.
-                    result[e] = (x, x is not g and x is not previous and not (kind is CudaArray and x.storage is g.storage))
-                elif x.shape == held[0].shape:
-                    result[e] = (add(held[0], x), True)
-                else:
-                    raise make_shape_error(e, x)
-                previous = x
-        if not keep_graph and (n.inputs is not None or n.outputs is not None):
-            n.inputs = n.outputs = FREED
-
-
-def _pull_node(
-    n: Node, g: Any, pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], targets: Any, useful: Any, keep_graph: bool, tensors: bool,
-) -> None:  # fmt: skip
-    """Take one node's complete gradient and hand the gradients of its inputs on."""
-    add: Callable[[Any, Any], Any] = ops.add if tensors else add_arrays
-    if type(g) is list:  # the gradients of several outputs, those that came
-        g = tuple(g)
-    hooks = n.hooks
-    if hooks is not None:
-        g = call_hooks(hooks, g, tensors)
-    # A tensor that is no leaf was asked for: the walk goes on behind it.
-    if useful is not None and n in useful and n in targets and type(n) is not Severed:
-        result[n] = (g, False)
-    edges = n.edges
-    if type(n) is Branch:
-        if useful is None or edges[0] in useful:
-            _add_to_branch(n, g, pending, add)
-        return
-    needs = _needs(edges, useful)
-    if True not in needs:
-        return
-    if hooks is not None and hooks.before:
-        g = call_prehooks(hooks, g, tensors)
-        if g is None:
-            return
-    if n.op.name == TAKEN and hooks is None and state.anomaly is None and not running.levels:
-        add_slice(pending, edges[0], n.meta[0][0], (n.attrs or n.op.attrs)["index"], g, add)  # type: ignore[index]
-        return
-    if state.anomaly is None:
-        found = n.pull_tensors(g, needs) if tensors else n.pull(g, needs)
-    else:
-        found = pull_with_anomaly_check(n, g, needs, tensors)
-    if tensors and n.op.name in FLAT:
-        note_flat_inputs(n, found)
-    if not keep_graph:
-        n.free()
-    if hooks is not None and hooks.after:
-        found = tuple([x if x is None or n.meta is None else _undo_broadcast(n, i, x) for i, x in enumerate(found)])
-        found = call_posthooks(hooks, found, g, tensors)
-    _add_to_edges(n, g, found, needs, pending, result, add)
-
-
-def _needs(edges: tuple[Any, ...], useful: set[Any] | None) -> tuple[bool, ...]:
-    """Which inputs want a gradient."""
-    return tuple([e is not None for e in edges] if useful is None else [e is not None and e in useful for e in edges])
-
-
-def _undo_broadcast(n: Node, i: int, x: Any) -> Any:
-    """The gradient summed to the shape that input i of a broadcasting op has."""
-    shape = n.meta[i][0]  # type: ignore[index]
-    if x.shape == shape:
-        return x
-    if not n.op.broadcasts:  # a rule's mistake, which sum_to would hide
-        raise ShapeError(f"backward: {n.op.name} returned a gradient of shape {x.shape} for {_input_name(n, i)} of shape {shape}")
-    return sum_to(x, shape)
-
-
-def _add_to_edges(
-    n: Node, g: Any, found: tuple[Any, ...], needs: tuple[bool, ...], pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], add: Any
-) -> None:
-    """Hand the gradients of a node's inputs to its edges, undoing broadcasting on the way."""
-    meta = n.meta
-    previous = None
-    for i, e in enumerate(n.edges):
-        if not needs[i]:
-            continue
-        x = found[i]
-        if x is None:
-            continue
-        if meta is not None:
-            x = _undo_broadcast(n, i, x)
-        if isinstance(e, Node):
-            at = pending.get(e)
-            pending[e] = x if at is None else add(at, x) if type(at) is not Slices else at.plus(x, add)
-        else:
-            at = result.get(e)
-            if at is None:
-                # A table op returns fresh memory or (a view of) g; a user's Function may return anything, a saved tensor too.
-                own = (
-                    type(n) is Node
-                    and n.hooks is None
-                    and x is not g
-                    and x is not previous
-                    and getattr(x, "storage", 0) is not getattr(g, "storage", 1)
-                )
-                result[e] = (x, own)
-            elif x.shape == at[0].shape:
-                result[e] = (add(at[0], x), True)
-            else:
-                raise make_shape_error(e, x)
-        previous = x
-
-
-def _input_name(n: Node, i: int) -> str:
-    names = n.op.inputs
-    return names[i] if i < len(names) else f"{names[-1]}[{i - len(names) + 1}]"
-
-
-def _add_to_branch(b: Branch, g: Any, pending: dict[Any, Any], add: Callable[[Any, Any], Any]) -> None:
-    """Add an output's gradient to the list of its node's."""
-    n = b.edges[0]
-    slots = pending.get(n)
-    if slots is None:
-        slots = pending[n] = [None] * n.op.public  # a list marks gradients that are still to come; complete ones are a tuple
-    slots[b.index] = g if slots[b.index] is None else add(slots[b.index], g)
 
 
 def zeros_like(t: Any) -> Array:

@@ -14,8 +14,8 @@ import numpy as np
 from tritensor.autograd import node as nodes
 from tritensor.autograd.engine import edge_of, sum_to
 from tritensor.autograd.modes import enable_grad, no_grad, state
-from tritensor.autograd.node import Branch, Node, Version, version_of
-from tritensor.autograd.saved import Packed, attach_to_edge
+from tritensor.autograd.node import Branch, Node, version_of
+from tritensor.autograd.saved import Saved
 from tritensor.ground.device import cpu
 from tritensor.ground.dtypes import has_gradient
 from tritensor.ground.errors import GradError, ShapeError
@@ -106,50 +106,6 @@ class FunctionCtx:
 
 
 _TAKEN: Any = (None,)  # in the place of what a Function saved and gave away
-
-
-class Saved:
-    """A tensor that a Function saved, as it was when forward ended.
-
-    An own output is kept as a bare array, because output -> node -> output would be a cycle; it gets its place in the graph back.
-    Where there are hooks on saved tensors it is what those made of it.
-    """
-
-    __slots__ = ("computed", "edge", "output", "packed", "seen", "tensor", "version")
-
-    def __init__(self, t: Any, output: int | None) -> None:
-        self.output = output
-        self.packed = None
-        if state.saving:
-            self.packed = Packed(t, state.saving[-1])
-            self.edge = edge_of(t) if output is None else None
-            return
-        self.computed = output is None and t._node is not None
-        self.version: Version | None = version_of(t) if output is not None else t._version_counter
-        self.seen = 0 if self.version is None else self.version.value
-        self.tensor = t if output is None else nodes.make_tensor(t._array)
-
-    def unpacked(self, node: Any) -> Any:
-        if self.packed is not None:
-            found = self.packed.tensor(state.enabled)
-            if self.output is None or node is None:
-                return attach_to_edge(found, self.edge)
-            return attach_to_edge(found, node if node.op.public == 1 else Branch(node, self.output))
-        version = self.tensor._version_counter if self.output is None else self.version
-        if version is not None and version.value != self.seen:
-            raise GradError(
-                f"backward: a saved tensor of shape {tuple(self.tensor._array.shape)} was overwritten in place by {version.writer} "
-                f"(version {version.value}, saved at {self.seen}); clone() it before the write"
-            )
-        if self.computed and self.tensor._node is None:
-            raise nodes.detached("a Function", f"a tensor of shape {tuple(self.tensor._array.shape)}")
-        if self.output is None:
-            return self.tensor
-        if node is None:
-            return self.tensor
-        made = nodes.make_output(self.tensor._array, node if node.op.public == 1 else Branch(node, self.output))
-        made._version_counter = version
-        return made
 
 
 class FunctionNode(Node):

@@ -129,6 +129,7 @@ class UninitializedTensorMixin:
 
     __slots__ = ()
     cls_to_become: Any = None
+    _set_array: Any  # Tensor's
 
     @property
     def _array(self) -> Any:

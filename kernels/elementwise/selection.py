@@ -319,10 +319,10 @@ def _planned_clamp(x: np.ndarray, low: Any = None, high: Any = None) -> Callable
         return None
     least, most = (None if v is None else np.array(x.dtype.type(v)) for v in (low, high))
     if most is None:
-        return lambda x: np.maximum(x, least)
+        return lambda x: np.maximum(x, least)  # type: ignore[arg-type]
     if least is None:
         return lambda x: np.minimum(x, most)
-    return lambda x: np.minimum(np.maximum(x, least), most)
+    return lambda x: np.minimum(np.maximum(x, least), most)  # type: ignore[arg-type]
 
 
 _clamp_cpu.planned = _planned_clamp  # type: ignore[attr-defined]

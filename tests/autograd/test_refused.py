@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.autograd import Function, engine, gradcheck
+from tritensor.autograd import Function, gradcheck
+from tritensor.autograd import walk as walk_module
 from tritensor.autograd.function import once_differentiable
 from tritensor.ops.table import registry
 
@@ -109,7 +110,7 @@ def test_a_rule_that_gives_another_shape(op: str, i: int, named: str) -> None:
     """An op that does not broadcast has gradients of its inputs' shapes; the message names the input."""
     node: Any = SimpleNamespace(op=registry[op], meta=(((2, 3), np.float32),) * 5)
     with pytest.raises(tt.ShapeError, match=rf"backward: {op} returned a gradient of shape \(3, 2\) for {named} of shape \(2, 3\)"):
-        engine._undo_broadcast(node, i, np.ones((3, 2)))
+        walk_module._undo_broadcast(node, i, np.ones((3, 2)))
 
 
 def test_what_a_function_node_does_not_have() -> None:

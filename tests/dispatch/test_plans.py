@@ -1,4 +1,4 @@
-"""What a plan's key must know: whatever can change what a call gives is told apart, and nothing that a plan assumed outlives its end."""
+"""Keys of plans: whatever can change what a call gives is told apart, and nothing that a plan assumed outlives its end."""
 
 from __future__ import annotations
 
@@ -255,7 +255,9 @@ def test_hooks_on_saved_tensors_and_anomaly_mode() -> None:
     with tt.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
         x * x
     assert len(packed) == 2
-    with pytest.warns(UserWarning, match="Anomaly"), tt.autograd.detect_anomaly():
+    with pytest.warns(UserWarning, match="Anomaly"):
+        mode = tt.autograd.detect_anomaly()
+    with mode:
         y = x * x
         assert y.grad_fn.metadata
 
@@ -384,6 +386,9 @@ def test_what_cannot_be_planned_shuts_its_door() -> None:
     for _ in range(doors.VAIN + 1):
         assert call(tt.ones(2)).shape == (2,)
     assert door.shut
+    for _ in range(doors.REST):
+        call(tt.ones(1))
+    assert not door.shut  # it looks again
     with pytest.raises(TypeError):
         call()
 

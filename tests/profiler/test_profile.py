@@ -13,6 +13,7 @@ import pytest
 import tritensor as tt
 from tritensor import nn
 from tritensor.autograd import engine
+from tritensor.autograd import walk as walk_module
 from tritensor.dispatch.plans import doors
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn.module import Module
@@ -129,8 +130,8 @@ def put_in_place() -> list[Any]:
         dict(vars(ops)),
         Ops.__getattr__,
         doors.OFF,
-        engine._walk,
-        engine._pull_node,
+        walk_module.walk_arrays,
+        walk_module.pull_node,
         engine.accumulate,
     ]
     places += [

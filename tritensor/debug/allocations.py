@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.autograd import engine
+from tritensor.autograd import walk as walk_module
 from tritensor.autograd.node import Branch
 from tritensor.cuda.memory.report import size
 from tritensor.ground.call_site import file_and_line, line_of, user_instruction, wrapper
@@ -91,7 +92,7 @@ class MemoryTrace:
     # -- recording
     def _probe(self, recording: Recording, patches: Patches) -> None:
         """Stand around calls of modules and the engine's steps."""
-        call, walk, add = Module.__call__, engine._walk, engine.accumulate
+        call, walk, add = Module.__call__, walk_module.walk_arrays, engine.accumulate
 
         @wrapper
         @functools.wraps(call)
@@ -118,7 +119,7 @@ class MemoryTrace:
             self._note("AccumulateGrad", "", [getattr(leaf._grad, "_array", None)], ())
 
         patches.put(Module, "__call__", entered)
-        patches.put(engine, "_walk", walked)
+        patches.put(walk_module, "walk_arrays", walked)
         patches.put(engine, "accumulate", added)
 
     def _around(self, recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:

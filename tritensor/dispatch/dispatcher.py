@@ -94,11 +94,17 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
         if here.noting is not None:
             here.noting.spoil(f"{op.name} writes")
         return None
-    raw = result
+    return _wrap(op, inputs, attrs, arrays, result, cuda is None, wanted and state.enabled and op.rule is not None, key)
+
+
+def _wrap(
+    op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], arrays: list[Any], raw: Any, on_cpu: bool, record: bool, key: Any
+) -> Any:  # fmt: skip
+    """The tensors of what an op has computed, laid out as its rule says, and its node. `key` is that of the call's recording on a GPU."""
+    result = raw
     # Kernels allocate their results as the layout rule says; numpy lays them as its loops please.
-    if cuda is None:
+    if on_cpu:
         result = tuple([to_layout(op.layout, r, arrays) for r in raw]) if type(raw) is tuple else to_layout(op.layout, raw, arrays)
-    record = wanted and state.enabled and op.rule is not None
     if type(result) is not tuple:
         made = out = _new(result)
         if record and dtypes.has_gradient(result.dtype):

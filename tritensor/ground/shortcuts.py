@@ -1,4 +1,4 @@
-"""Shortcuts past single ops, which plans take: off while somebody looks at single ops (a profile, a mode, autocast, hooks on saved tensors), or a call is learnt."""
+"""Shortcuts past single ops, which plans take: off while somebody looks at single ops (a profile, a mode, autocast, hooks), or a call is learnt."""
 
 from __future__ import annotations
 

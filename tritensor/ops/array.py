@@ -13,6 +13,7 @@ from tritensor.cuda.memory.storage import allocate
 from tritensor.ground import dtypes, shortcuts
 from tritensor.ground.device import cpu, device
 from tritensor.ground.errors import DeviceError
+from tritensor.ground.process import locks
 from tritensor.ground.strides import (
     BACKWARDS,
     CONTIGUOUS,
@@ -69,6 +70,7 @@ class CudaArray(StridedArray):
 
 _numpy_layouts: dict[Any, Layout] = {}
 _MANY_LAYOUTS = 1 << 15
+_making = locks.lock()
 
 
 def layout_of(x: Any) -> Layout | None:
@@ -78,9 +80,10 @@ def layout_of(x: Any) -> Layout | None:
     key = x.shape, x.strides, x.dtype
     found = _numpy_layouts.get(key)
     if found is None:
-        if len(_numpy_layouts) >= _MANY_LAYOUTS:  # of a program with ever new shapes
-            _numpy_layouts.clear()
-        found = _numpy_layouts[key] = Layout(*key, 0, cpu)
+        with _making:
+            if len(_numpy_layouts) >= _MANY_LAYOUTS:  # of a program with ever new shapes
+                _numpy_layouts.clear()
+            found = _numpy_layouts.setdefault(key, Layout(*key, 0, cpu))
     return found
 
 

@@ -19,7 +19,6 @@ from tritensor.ground.device import as_device, device
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import GradError, MetaError
 from tritensor.ground.naming.type_names import named
-from tritensor.ground.process import locks
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, is_in_format
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
@@ -28,7 +27,8 @@ from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import HostValues, is_instance, new_instance
 from tritensor.tensor.rare_attributes import Extra as Extra
-from tritensor.tensor.rare_attributes import LiveViews, hooks_set
+from tritensor.tensor.rare_attributes import ensure_extra as ensure_extra
+from tritensor.tensor.rare_attributes import hooks_set, live_views
 from tritensor.tensor.size import Size, new_size
 
 if TYPE_CHECKING:
@@ -402,7 +402,7 @@ class Tensor(HostValues, Methods):
         # Under no_grad the view has no node, and still requires grad as PyTorch's does: Severed says so.
         if not recording and base._tracked and dtypes.has_gradient(self._array.dtype):
             self._node, self._tracked = Severed(), True
-        fresh = _live_views(self._view_path[0]).fresh
+        fresh = live_views(self._view_path[0]).fresh
         fresh[id(self)] = weakref.ref(self)
         if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling
             for key in [key for key, r in tuple(fresh.items()) if r() is None]:
@@ -434,27 +434,3 @@ dispatch.install(Tensor, new_tensor)
 random.install(new_tensor)
 nodes.make_tensor = new_tensor  # type: ignore[assignment]
 nodes.make_output = new_output  # type: ignore[assignment]
-
-
-def ensure_extra(t: Tensor) -> Extra:
-    """The tensor's Extra, made at its first use."""
-    if t._extra is None:
-        with _extra_lock:  # two threads that hook one leaf at once
-            if t._extra is None:
-                t._extra = Extra()
-    return t._extra
-
-
-_extra_lock = locks.lock()
-
-
-def _live_views(root: Tensor) -> LiveViews:
-    """The record of a base's views, made at the first; two threads that view it first at once share one."""
-    if root._extra is not None and root._extra.views is not None:
-        return root._extra.views
-    extra = ensure_extra(root)
-    with _extra_lock:
-        # Checked again inside the lock: another thread may have made it meanwhile.
-        if extra.views is None:
-            extra.views = LiveViews()
-        return extra.views

@@ -9,6 +9,7 @@ from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.node import Severed
 from tritensor.ground import dtypes
 from tritensor.ground.errors import GradError
+from tritensor.ground.process import locks
 
 
 class LiveViews:
@@ -70,6 +71,30 @@ class Extra:
     retains = False
     memory: Any = None  # of a tensor that was resized: all of its memory, a vector
     base_left_at = 0  # how often a view's memory had been written when its base left the graph
+
+
+def ensure_extra(t: Any) -> Extra:
+    """The tensor's Extra, made at its first use."""
+    if t._extra is None:
+        with _extra_lock:  # two threads that hook one leaf at once
+            if t._extra is None:
+                t._extra = Extra()
+    return t._extra  # type: ignore[no-any-return]
+
+
+_extra_lock = locks.lock()
+
+
+def live_views(root: Any) -> LiveViews:
+    """The record of a base's views, made at the first; two threads that view it first at once share one."""
+    if root._extra is not None and root._extra.views is not None:
+        return root._extra.views  # type: ignore[no-any-return]
+    extra = ensure_extra(root)
+    with _extra_lock:
+        # Checked again inside the lock: another thread may have made it meanwhile.
+        if extra.views is None:
+            extra.views = LiveViews()
+        return extra.views
 
 
 def hooks_set(x: Any) -> dict[int, Any] | None:

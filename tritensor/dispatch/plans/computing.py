@@ -61,7 +61,7 @@ def _on_cpu(step: Step, op: Op) -> Computing | None:
         and (isinstance(bare, np.ufunc) or bare is not op.cpu)
         and has_floats(step.arrays)
     ):
-        given = _with_arrays(step.arrays) if isinstance(bare, np.ufunc) else step.arrays
+        given = _with_arrays(step.arrays) if isinstance(bare, np.ufunc) else list(step.arrays)
         result = quietly(bare, *given)
         if _same_form(result, step.results[0]):
             wrap = type(result) is not np.ndarray

@@ -245,9 +245,9 @@ def write_code(name: str, parameters: Parameters, form: Form) -> tuple[CodeType,
 
 
 def shut_code(name: str) -> CodeType:
-    """The code of a door behind which there is the long way alone."""
+    """The code of a door that is shut."""
     return _code_within(
-        _run(["def outer(call_, door_):", "  def door__(*args, **kwargs):", "    return door_.long(*args, **kwargs) if call_ else None"]),
+        _run(["def outer(call_, door_):", "  def door__(*args, **kwargs):", "    return door_.rest(call_, args, kwargs)"]),
         name,
     )
 
@@ -265,7 +265,7 @@ def _code_within(outer: Any, name: str) -> CodeType:
     return mark_wrapper(code)
 
 
-_first_code = _code_within(
+first_code = _code_within(
     _run(["def outer(call_, door_):", "  def door__(*args, **kwargs):", "    return door_.arrive(call_, args, kwargs)"]), "call"
 )
 
@@ -273,7 +273,7 @@ _first_code = _code_within(
 def open_door(door: Any) -> Any:
     """The function that a door is: what programs call."""
 
-    call_ = FunctionType(_first_code, _names, "call", None, (CellType(), CellType(door)))
+    call_ = FunctionType(first_code, _names, "call", None, (CellType(), CellType(door)))
     call_.__closure__[0].cell_contents = call_  # type: ignore[index]
     return call_
 

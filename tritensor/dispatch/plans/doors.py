@@ -16,6 +16,7 @@ from tritensor.dispatch.plans.door_code import (
     NUMBERS,
     Form,
     Parameters,
+    first_code,
     put_code,
     shut_code,
     write_code,
@@ -36,7 +37,8 @@ BEGIN = 16  # calls of a function before its door is written: short programs pay
 SEEN_BEFORE = True  # whether a call is planned when it comes for the second time, and not at once
 KEPT = 1024  # plans of a door; when there are more, all are dropped and made anew
 FRESH = 64  # calls in a row with a key that nobody has seen, after which one call in so many is looked at
-VAIN = 32  # calls in a row that could not be planned, after which a door stays shut
+VAIN = 32  # calls in a row that could not be planned, after which a door is shut
+REST = 4096  # calls that a shut door lets pass before it looks again
 _doors: weakref.WeakSet[Door] = weakref.WeakSet()
 _learning = locks.lock()
 
@@ -103,6 +105,16 @@ class Door:
         return self.long(*args, **kwargs)
 
     @wrapper
+    def rest(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call through a shut door."""
+        self.skipped += 1
+        if self.skipped >= REST:
+            self.shut, self.vain, self.skipped = False, 0, 0
+            with _learning:
+                put_code(call, self.code or first_code)
+        return self.long(*args, **kwargs)
+
+    @wrapper
     def miss(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], more: tuple[Any, ...], others: dict[str, Any]) -> Any:
         """A call that the door has no plan for; of its arguments some were not given."""
         args, kwargs = (*[v for v in args if v is not ABSENT], *more), {n: v for n, v in kwargs.items() if v is not ABSENT} | others
@@ -165,7 +177,7 @@ class Door:
         """One more call that cannot be planned: too many in a row, and the door is shut."""
         self.vain += 1
         if self.vain >= VAIN and not self.plans:
-            self.shut = True
+            self.shut, self.skipped = True, 0
             with _learning:
                 put_code(call, shut_code(self.name))
 
@@ -194,7 +206,7 @@ class Door:
         """The steps and the form of the result once more, of tensors on device meta, each an object of its own; None where they are not the same."""
         fresh: list[Any] = []
         bare = {n: _replaced(v, fresh) for n, v in bound.items()}
-        args = (*[bare[n] for n in self.parameters.by_place if n in bare and n not in kwargs], *bare.get(self.parameters.rest, ()))
+        args = (*[bare[n] for n in self.parameters.by_place if n in bare and n not in kwargs], *bare.get(self.parameters.rest or "", ()))
         kwargs = {n: bare[n] for n in kwargs}
         try:
             with _recording(fresh, places) as other:
@@ -222,7 +234,8 @@ class Door:
 
     def forget(self) -> None:
         """Drop all plans: something that calls depend on has changed."""
-        self.plans.clear()
+        if self.plans is not None:
+            self.plans.clear()
         self._seen.clear()
         self._refused.clear()
 

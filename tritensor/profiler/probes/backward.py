@@ -7,6 +7,7 @@ from threading import get_ident
 from typing import Any
 
 from tritensor.autograd import engine
+from tritensor.autograd import walk as walk_module
 from tritensor.autograd.names import NAMED_BY_CALL
 from tritensor.autograd.node import Branch, Node
 from tritensor.autograd.saved import Packed
@@ -19,7 +20,7 @@ def backward_probe(recording: Recording, patches: Patches) -> None:
     """Wrap the engine's steps, and a leaf's addition to its gradient."""
     append, options = recording.records.append, recording.options
     detailed = options.memory or options.inputs
-    walk, step, add = engine._walk, engine._pull_node, engine.accumulate
+    walk, step, add = walk_module.walk_arrays, walk_module.pull_node, engine.accumulate
     walking: dict[int, Any] = {}  # by thread: the node of the plain walk, which it may hand on to a step
 
     def run_detailed(n: Node, run: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -70,8 +71,8 @@ def backward_probe(recording: Recording, patches: Patches) -> None:
         detail = None if before is None else Detail(None, None, before, held(), None)
         append((ACCUMULATE, "AccumulateGrad", start, end, get_ident(), 0, detail))
 
-    patches.put(engine, "_walk", walk_timed)
-    patches.put(engine, "_pull_node", step_timed)
+    patches.put(walk_module, "walk_arrays", walk_timed)
+    patches.put(walk_module, "pull_node", step_timed)
     patches.put(engine, "accumulate", accumulate_timed)
     if options.flops:
         _probe_unpacking(recording, patches)

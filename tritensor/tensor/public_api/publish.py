@@ -132,7 +132,7 @@ def checked(f: Callable[..., Any], name: str = "") -> Any:
 
 def _with_plans(long: Callable[..., Any], f: Callable[..., Any], signature: inspect.Signature) -> Any:
     """The function that programs call: f's name and documentation, its plans, and behind them the long way."""
-    call = functools.update_wrapper(open_door(Door(long, f, f.__name__)), f)
+    call: Any = functools.update_wrapper(open_door(Door(long, f, f.__name__)), f)
     call.__signature__ = signature
     return call
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.autograd import engine
+from tritensor.autograd import walk as walk_module
 from tritensor.ground import nvtx
 from tritensor.ground.call_site import wrapper
 from tritensor.profiler import ProfilerActivity
@@ -128,7 +128,7 @@ def _ranged(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable
 
 def _backward_ranges(recording: Recording, patches: Patches) -> None:
     """A range around each node of the plain walk."""
-    walk = engine._walk
+    walk = walk_module.walk_arrays
 
     def walked(order: list[Any], *rest: Any) -> None:
         for n in order:
@@ -138,4 +138,4 @@ def _backward_ranges(recording: Recording, patches: Patches) -> None:
             finally:
                 nvtx.range_pop()
 
-    patches.put(engine, "_walk", walked)
+    patches.put(walk_module, "walk_arrays", walked)
