@@ -25,6 +25,7 @@ from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, op, ops, registry
 
 BLOCK = 1024
+_FEW = 1024  # elements of which a plan keeps a model to copy
 
 
 def _full_reference(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device) -> np.ndarray:
@@ -41,7 +42,9 @@ def _full_cpu(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: De
     return out
 
 
-def _planned_full(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device) -> Callable[[], np.ndarray]:
+def _planned_full(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device) -> Callable[[], np.ndarray] | None:
+    if math.prod(shape) > _FEW:
+        return None
     model = _full_cpu(shape=shape, value=value, dtype=dtype, device=device)
     return functools.partial(np.zeros, shape, dtype) if not model.tobytes().strip(b"\0") else model.copy
 
@@ -113,11 +116,10 @@ def _arange_cpu(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Dev
 
 
 def _planned_arange(**attrs: Any) -> Callable[[], np.ndarray] | None:
-    model = _arange_cpu(**attrs)
-    return model.copy if model.size <= _FEW else None  # which a plan keeps
+    few = arange_count(attrs["start"], attrs["end"], attrs["step"]) <= _FEW
+    return _arange_cpu(**attrs).copy if few else None
 
 
-_FEW = 1024
 _arange_cpu.planned = _planned_arange  # type: ignore[attr-defined]
 
 

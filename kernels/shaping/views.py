@@ -189,8 +189,11 @@ def _as_strided_rule(g: Any, x_shape: tuple[int, ...], shape: tuple[int, ...], s
 
 
 def _as_strided_backward(g: np.ndarray, x_shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> np.ndarray:
-    read = _as_strided(np.arange(x_shape[0]), shape=g.shape, strides=strides, offset=offset)
-    return np.bincount(read.reshape(-1), g.reshape(-1).astype(np.float64), x_shape[0]).astype(g.dtype)
+    read = _as_strided(np.arange(x_shape[0]), shape=g.shape, strides=strides, offset=offset).reshape(-1)
+    if g.dtype.kind == "c":
+        real, imaginary = (np.bincount(read, part.reshape(-1), x_shape[0]) for part in (g.real, g.imag))
+        return (real + 1j * imaginary).astype(g.dtype)
+    return np.bincount(read, g.reshape(-1).astype(np.float64), x_shape[0]).astype(g.dtype)
 
 
 def _as_strided_samples(rng: np.random.Generator) -> list[Sample]:

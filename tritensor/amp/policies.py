@@ -109,6 +109,5 @@ def install() -> None:
                 if id(call) not in _installed and reroute(call, partial(casting, policy=policy, who=name)):
                     _installed.add(id(call))
         # PyTorch lists pow for CUDA; operators do not pass through the wrapped function.
-        for operator in ("__pow__", "__rpow__"):  # which lead to the op itself, its quickest form from their first call on
-            getattr(Tensor, operator)(Tensor([1.0]), 1.0)
+        for operator in ("__pow__", "__rpow__"):
             setattr(Tensor, operator, casting(vars(Tensor)[operator], {"cuda": "float32"}, "pow"))

@@ -14,6 +14,7 @@ from tritensor.ops.array import CudaArray, to_layout
 from tritensor.ops.replay import record_view
 from tritensor.ops.table import Op
 
+_MANY = 1 << 16  # elements of a result
 _MOST = 1024  # numbers of a type that are kept as arrays
 _LARGEST = {np.dtype(letter): float(np.finfo(letter).max) for letter in "fd"}
 _EXACT = 1 << 53  # beyond it an int is not exact as float64, which numbers travel as
@@ -48,14 +49,16 @@ def _on_cpu(step: Step, op: Op) -> Computing | None:
             return None
     constants = {i: v for i, (word, v) in enumerate(step.inputs) if word == CONSTANT}
     prepare = getattr(op.cpu, "planned", None)
-    if prepare is not None and ready is None and len(step.results) == 1:
+    few = step.results[0].size <= _MANY  # of many the call costs nothing beside the work, which is not to be done once more
+    if prepare is not None and ready is None and few and len(step.results) == 1:
         lean = prepare(*step.arrays, **step.attrs)
         given = [a for i, a in enumerate(step.arrays) if i not in constants]
         if lean is not None and _same_form(result := quietly(lean, *given), step.results[0]):
             return Computing(lean, type(result) is not np.ndarray)
     bare = getattr(op.cpu, "bare", op.cpu)
     if (
-        not step.attrs
+        few
+        and not step.attrs
         and not op.view
         and len(step.results) == 1
         and (isinstance(bare, np.ufunc) or bare is not op.cpu)

@@ -23,6 +23,14 @@ class _Absent:
         return "not given"
 
 
+class CallAgain(Exception):
+    """What the long way raises that has mended its arguments: the function is to be called with these, whatever it is by now."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        super().__init__()
+        self.given, self.named = args, kwargs
+
+
 ABSENT: Any = _Absent()
 NUMBERS = frozenset((int, float))
 _LONG = 16  # items of a list that stand in a key

@@ -14,6 +14,7 @@ from tritensor.dispatch.plans.door_code import (
     HANDED_ON,
     NUMBER,
     NUMBERS,
+    CallAgain,
     Form,
     Parameters,
     first_code,
@@ -98,11 +99,14 @@ class Door:
     @wrapper
     def arrive(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call by a function whose code is not the door's own yet."""
-        if not self.shut and not OFF:
-            self.calls += 1
-            if self.calls > BEGIN:
-                return self.learn(call, args, kwargs)
-        return self.long(*args, **kwargs)
+        try:
+            if not self.shut and not OFF:
+                self.calls += 1
+                if self.calls > BEGIN:
+                    return self.learn(call, args, kwargs)
+            return self.long(*args, **kwargs)
+        except CallAgain as again:
+            return call(*again.given, **again.named)
 
     @wrapper
     def rest(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -112,13 +116,19 @@ class Door:
             self.shut, self.vain, self.skipped = False, 0, 0
             with _learning:
                 put_code(call, self.code or first_code)
-        return self.long(*args, **kwargs)
+        try:
+            return self.long(*args, **kwargs)
+        except CallAgain as again:
+            return call(*again.given, **again.named)
 
     @wrapper
     def miss(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], more: tuple[Any, ...], others: dict[str, Any]) -> Any:
         """A call that the door has no plan for; of its arguments some were not given."""
         args, kwargs = (*[v for v in args if v is not ABSENT], *more), {n: v for n, v in kwargs.items() if v is not ABSENT} | others
-        return self.long(*args, **kwargs) if OFF or self.shut else self.learn(call, args, kwargs)
+        try:
+            return self.long(*args, **kwargs) if OFF or self.shut else self.learn(call, args, kwargs)
+        except CallAgain as again:
+            return call(*again.given, **again.named)
 
     @wrapper
     def learn(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
-from tritensor.dispatch.plans.door_code import copy_function, open_door
+from tritensor.dispatch.plans.door_code import CallAgain, copy_function, open_door
 from tritensor.dispatch.plans.doors import Door
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.device import as_device
@@ -125,7 +125,7 @@ def checked(f: Callable[..., Any], name: str = "") -> Any:
             args, kwargs = repair_arguments(f, shown, args, kwargs, error)
         except NoValuesError as error:
             return transform.current.for_each(f, args, kwargs, error)
-        return long(*args, **kwargs)
+        raise CallAgain(args, kwargs)
 
     return _with_plans(long, f, PublicSignature(f, out=False))
 
@@ -185,7 +185,7 @@ def _wrap_with_out(f: Callable[..., Any], kind: bool | str) -> Callable[..., Any
                 for into, result in pairs:
                     _require_exact_out(name, into, result)
             return _store_results(out, value, name)
-        return long(*args, out=out, **kwargs)
+        raise CallAgain(args, kwargs if out is None else {**kwargs, "out": out})
 
     # Made lazily: the signatures of 600 functions take 7 ms, at every import.
     return _with_plans(long, f, PublicSignature(f, out=True))  # type: ignore[no-any-return]
@@ -220,7 +220,8 @@ def _wrap_maker(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
             elif pin_memory and not pins:
                 made = made.pin_memory()
             return made.requires_grad_() if requires_grad else made
-        return long(*args, out=out, layout=layout, pin_memory=pin_memory, requires_grad=requires_grad, **options)
+        given = {"out": out, "layout": layout, "pin_memory": pin_memory, "requires_grad": requires_grad}
+        raise CallAgain(args, {**options, **{n: v for n, v in given.items() if v is not None and v is not False}})
 
     return _with_plans(long, f, PublicSignature(f, out=gives_out, maker=True))  # type: ignore[no-any-return]
 
@@ -298,7 +299,7 @@ def wrap_in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[.
                 (input, *args), kwargs = repair_arguments(f, name, (input, *args), kwargs, error)  # type: ignore[assignment]
         else:
             return overwrite(input, value, name, since)
-        return long(input, *args, **kwargs)
+        raise CallAgain((input, *args), kwargs)
 
     call = functools.update_wrapper(open_door(Door(long, f, name, numbers=(*f.__code__.co_varnames[1:2], "alpha"), checks=False)), f)
     call.__name__ = call.__qualname__ = name
