@@ -137,14 +137,20 @@ def with_machine_code(
 
     if isinstance(loop, Loop):
         function = loop.as_function(getattr(plain, "__name__", "formula"), otherwise, known, result)
+        ufunc = plain if isinstance(plain, np.ufunc) else getattr(plain, "bare", None)
+        one_call = isinstance(ufunc, np.ufunc)  # which of few elements is as soon done
 
         def cpu_side(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> Any:
-            if halves and getattr(arrays[0], "itemsize", 2) != 2:
+            if (halves and getattr(arrays[0], "itemsize", 2) != 2) or (one_call and max(map(np.size, arrays)) < MANY):
                 return plain(*arrays, out=out, **attrs)
             return function.call(*arrays, **attrs) if out is None else otherwise(*arrays, out=out, **attrs)
 
-        if not defaults:
-            cpu_side.bare = lambda *arrays: function.call(*arrays)  # type: ignore[attr-defined]
+        def planned(*arrays: Any, **attrs: Any) -> Any:
+            if attrs or halves or arrays[0].dtype.char not in "fd":
+                return None
+            return ufunc if one_call and max(map(np.size, arrays)) < MANY else None if one_call else function.call
+
+        cpu_side.planned = planned  # type: ignore[attr-defined]
     else:
         cpu_side = otherwise
     for name in _COPIED:

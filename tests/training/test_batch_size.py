@@ -46,10 +46,10 @@ def test_what_was_tried_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_bytes_and_seconds_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def take(size: int) -> None:
-        tt.zeros(size, 25_000).sum()
+        tt.zeros(size, 250_000).sum()
 
     take(2)  # what a first call loads is no memory of a batch
-    assert find_batch_size(take, memory=2_050_000, device="cpu", quiet=True) == 20
+    assert find_batch_size(take, memory=20_500_000, device="cpu", quiet=True) == 20
     now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     assert find_batch_size(lambda n: now.append(now.pop() + n * 0.004), seconds=0.022, limit=40, device="cpu", quiet=True) == 5

@@ -194,7 +194,7 @@ class Form:
 
 _FILE = f"{INSIDE}dispatch/plans/<door>"
 _names: dict[str, Any] = {  # with two underscores at the end: no parameter is called so
-    "state__": state, "find__": _find_layout, "pair__": _pair, "tensors__": _tensors, "numbers__": NUMBERS, "ABSENT": ABSENT,
+    "__name__": __name__, "state__": state, "find__": _find_layout, "pair__": _pair, "tensors__": _tensors, "numbers__": NUMBERS, "ABSENT": ABSENT,
     "type__": type, "map__": map, "tuple__": tuple, "list__": list, "str__": str, "Exception": Exception,
 }  # fmt: skip
 shortcuts.read_by(_names)

@@ -38,6 +38,7 @@ BEGIN = 16  # calls of a function before its door is written: short programs pay
 SEEN_BEFORE = True  # whether a call is planned when it comes for the second time, and not at once
 KEPT = 1024  # plans of a door; when there are more, all are dropped and made anew
 FRESH = 64  # calls in a row with a key that nobody has seen, after which one call in so many is looked at
+LARGE = 1 << 26  # bytes of a tensor with which a call takes longer than its way
 VAIN = 32  # calls in a row that could not be planned, after which a door is shut
 REST = 4096  # calls that a shut door lets pass before it looks again
 _doors: weakref.WeakSet[Door] = weakref.WeakSet()
@@ -171,9 +172,9 @@ class Door:
         if bound is None or not ((out := bound.get("out")) is None or out is ABSENT):
             return None, {}
         form = Form.of(self.parameters, bound, args, kwargs, self.numbers)
-        if form is None or any(
-            [hasattr(type(t), "becomes") for v in bound.values() for t in _tensors_in(v)]
-        ):  # a view that has yet to find its node
+        given = [t for v in bound.values() for t in _tensors_in(v)]
+        # A view that has yet to find its node; memory of which a call that is learnt would hold more than one that is not.
+        if form is None or any([hasattr(type(t), "becomes") or t._array.nbytes > LARGE for t in given]):
             return None, {}
         self._widen(call, form)
         try:
@@ -205,7 +206,8 @@ class Door:
         steps: list[Step] | None = recorder.steps
         if recorder.spoiled:
             return result, None
-        if self.checks or len(recorder.registers) < len(recorder.held):  # or a tensor was given twice, and later calls have two
+        # Without tensors there are no values to look at; where one was given twice, later calls have two.
+        if (self.checks and found) or len(recorder.registers) < len(recorder.held):
             steps, form = self._without_values(recorder, form, bound, kwargs, places)
         what = _places_of(given)
         return result, None if steps is None or what is None else write_plan(steps, what, form, len(found))

@@ -215,6 +215,7 @@ def _factory(parameters: str, constants: int, lines: tuple[str, ...]) -> Callabl
 def _names() -> dict[str, Any]:
     """What texts name beside their constants."""
     return {
+        "__name__": __name__,  # by which numpy's warnings are told apart
         "make": object.__new__, "Tensor": dispatcher._Tensor, "Node": Node, "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
         "note_borrowed": note_borrowed, "note_all_borrowed": note_all_borrowed, "ref": ref, "ndarray": np.ndarray, "asarray": np.asarray,
         "record_node": record_node, "outputs": dispatcher._outputs, "as_arrays": _as_arrays, "join_views": _join_views, "apart": _apart, "Unplanned": Unplanned,
