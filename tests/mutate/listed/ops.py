@@ -86,11 +86,6 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "step = max(CACHE // max(x.shape[1], 1), 1)",
             "step = max(CACHE // max(x.shape[1], 1), 2)",
         ): "blocks of any number of rows give the same answer",
-        (
-            "_powers",
-            "if not 0 < rows.size <= CACHE or rows.shape[1] > _FEW or not rows.flags.c_contiguous:",
-            "if not 0 < rows.size <= CACHE or (rows.shape[1] >= _FEW) or not rows.flags.c_contiguous:",
-        ): "a short cut that is taken less often",
     },
     "kernels/losses/cross_entropy/gpu.py": {
         (

@@ -12,7 +12,7 @@ _PLACES = {name: k for k, name in enumerate(KNOWN)}
 
 
 class Entry:
-    """The text of a function (self, arguments, how many, names) under construction. Each value has a name of its own: %<label>.<number>.
+    """The text of a function (self, arguments, how many, names) under construction. Each value has a name of its own, %e and a number.
 
     Arguments stand in a row: those given by place, then those by name.
     """
