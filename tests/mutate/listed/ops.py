@@ -173,11 +173,6 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "if x.size < _MANY or dims != (x.ndim - 1,) or not 1 < x.shape[-1] <= _SHORT or not x.flags.c_contiguous:",
             "if x.size < _MANY or dims != (x.ndim - 1,) or not 1 < x.shape[-1] <= _SHORT or (x.flags.c_contiguous):",
         ): "either way finds the extreme, of memory in any order",
-        (
-            "plain",
-            "return out",
-            "return None",
-        ): "None says that the long way is taken",
     },
     "kernels/reductions/sums.py": {
         (
@@ -249,13 +244,6 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "if x.flags.c_contiguous or x.flags.f_contiguous:",
             "if False:",
         ): "the strides say the same, only slower",
-    },
-    "kernels/products/linear.py": {
-        (
-            "_plain",
-            "if x.ndim != 2 or weight.ndim != 2 or x.shape[1] != weight.shape[1] or x.size > SMALL or weight.size > SMALL:",
-            "if x.ndim != 2 or weight.ndim != 2 or x.shape[1] != weight.shape[1] or x.size > SMALL or (weight.size >= SMALL):",
-        ): "a matrix of this size goes the general way",
     },
     "kernels/reductions/histograms.py": {
         (

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
-    "autograd/engine.py": {
+    "autograd/walk.py": {
         (
             "_add_to_edges",
             'and getattr(x, "storage", 0) is not getattr(g, "storage", 1)',
             'and getattr(x, "storage", 0) is not getattr(g, "storage", 2)',
         ): "any two defaults that differ",
         (
-            "_walk",
+            "_pull_each",
             "elif place >= 0 and intact:",
             "elif place >= 1 and intact:",
         ): "the first input goes the general way then, which is only slower",
