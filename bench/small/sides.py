@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 CHILD = Path(__file__).with_name("child.py")
+ESTIMATES = 3  # runs that say how many calls a round is; in one of them ours may learn its plans, which takes as long as thousands of calls
 OURS, TORCH, FLOOR, JAX = "tritensor", "torch", "numpy", "jax"
 
 
@@ -136,10 +137,11 @@ def in_turn(sides: Sequence[Side], asked: Mapping[str, Mapping[str, dict[str, An
     def prepare(label: str, side: Side) -> None:
         side.ask(build=label, **asked[label][side.library.kind])
         side.seconds(label, 1)
-        one = side.seconds(label, 1)
-        if one < seconds / 20:
-            one = side.seconds(label, 20)
-        calls[label, side.library.name] = max(1, round(seconds / max(one, 1e-8)))
+        one, count = float("inf"), 1
+        for _ in range(ESTIMATES):
+            one = min(one, side.seconds(label, count))
+            count = max(1, round(seconds / max(one, 1e-8)))
+        calls[label, side.library.name] = count
         times[label][side.library.name] = []
 
     def time(label: str, side: Side) -> None:
