@@ -84,6 +84,13 @@ class Generator:
             blocks *= factor_of_draws()
         if here.capture is not None:
             return here.capture.draw(self, blocks)
+        place = self.take(blocks)
+        if here.noting is not None:
+            here.noting.note_draw(blocks if self is default_generator else None, place)
+        return place
+
+    def take(self, blocks: int) -> tuple[int, int]:
+        """`draw` outside vmap and captures."""
         with _draw_lock:
             key, offset = self.key, self.offset
             self.offset = (offset + blocks) & _MASK

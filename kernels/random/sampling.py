@@ -143,6 +143,12 @@ def _uniforms_into(words: np.ndarray, out: np.ndarray) -> None:
     out *= unit
 
 
+def _uniforms(words: np.ndarray) -> np.ndarray:
+    u = np.empty(words.size, np.float32)
+    _uniforms_into(words, u)
+    return u
+
+
 def _rand(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
     n = math.prod(shape)
     if dtype == np.float64:
@@ -168,26 +174,43 @@ def _normals_into(words: np.ndarray, out: np.ndarray) -> None:
         out[::2], out[1::2] = numpy_polar(words[::2], words[1::2])
 
 
-_kept: tuple[np.ndarray | None, np.ndarray] = (None, np.empty(0, np.float32))
+_kept: dict[Callable[..., np.ndarray], tuple[np.ndarray, np.ndarray]] = {}
 
 
-def _few_normals(n: int, seed: int, offset: int) -> np.ndarray:
-    """A few float32 normals, out of those of a whole chunk of words where it was made into normals before."""
-    global _kept
+def _few(make: Callable[[np.ndarray], np.ndarray], n: int, seed: int, offset: int) -> np.ndarray:
+    """A few float32 numbers that `make` makes of words, out of those of a whole chunk of words where it was made into numbers before. Read only."""
     words, start = ahead(seed, offset, blocks_used(n, 32))
-    source, normals = _kept
+    source, numbers = _kept.get(make, _NONE)
     if source is not words:
-        normals = _normals(words.reshape(-1))
-        _kept = (words, normals)
-    return normals[4 * start : 4 * start + n]
+        numbers = make(words.reshape(-1))
+        _kept[make] = words, numbers
+    return numbers[4 * start : 4 * start + n]
+
+
+_NONE = (np.empty((0, 4), np.uint32), np.empty(0, np.float32))
+
+
+def _planned_few(make: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Any]:
+    """What plans draw a few float32 numbers with."""
+
+    def planned(*, shape: tuple[int, ...], dtype: np.dtype, device: Device) -> Callable[..., np.ndarray] | None:
+        n = math.prod(shape)
+        if dtype != np.float32 or blocks_used(n, 32) > AHEAD:
+            return None
+        return lambda seed, offset: _few(make, n, seed, offset).reshape(shape).copy()
+
+    return planned
 
 
 def _randn(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
     n = math.prod(shape)
     if dtype != np.float64 and blocks_used(n, 32) <= AHEAD:
-        return _few_normals(n, seed, offset).astype(dtype).reshape(shape)
+        return _few(_normals, n, seed, offset).astype(dtype).reshape(shape)
     kind = "normals" if dtype == np.float32 else ""
     return _chunked(n, word_bits(dtype), seed, offset, np.empty(n, dtype), _normals_into, kind).reshape(shape)
+
+
+_rand.planned, _randn.planned = _planned_few(_uniforms), _planned_few(_normals)  # type: ignore[attr-defined]
 
 
 def _high(w: np.ndarray, span: int) -> np.ndarray:

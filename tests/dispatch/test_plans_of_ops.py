@@ -24,6 +24,7 @@ from tritensor.ops.table import ops, registry
 def _learns_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doors, "BEGIN", -1)
     monkeypatch.setattr(doors, "SEEN_BEFORE", False)
+    doors.forget()
 
 
 def planned(f: Callable[..., Any]) -> Callable[..., Any]:

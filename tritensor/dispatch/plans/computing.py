@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.dispatch.plans.recorder import CONSTANT, NUMBER, Step, has_floats
+from tritensor.dispatch.plans.recorder import CONSTANT, NUMBER, PLACE, Step, has_floats
 from tritensor.ground.numpy_warnings import quietly
 from tritensor.ops.array import CudaArray, to_layout
 from tritensor.ops.replay import record_view
@@ -53,7 +53,8 @@ def _on_cpu(step: Step, op: Op) -> Computing | None:
     if prepare is not None and ready is None and few and len(step.results) == 1:
         lean = prepare(*step.arrays, **step.attrs)
         given = [a for i, a in enumerate(step.arrays) if i not in constants]
-        if lean is not None and _same_form(result := quietly(lean, *given), step.results[0]):
+        place = {} if step.drawn is None else dict.fromkeys(PLACE, 0)
+        if lean is not None and _same_form(result := quietly(lean, *given, **place), step.results[0]):
             return Computing(lean, type(result) is not np.ndarray)
     bare = getattr(op.cpu, "bare", op.cpu)
     if (

@@ -245,11 +245,12 @@ class Door:
             put_code(call, self.code)
 
     def forget(self) -> None:
-        """Drop all plans: something that calls depend on has changed."""
+        """Drop all plans: something that calls depend on has changed. A shut door looks at its next call again."""
         if self.plans is not None:
             self.plans.clear()
         self._seen.clear()
         self._refused.clear()
+        self.fresh, self.skipped = 0, REST
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from tritensor.ops.table import Op
 
 # Where an input of a step comes from: a tensor's register, the place of a number among the call's arguments, or the value itself.
 REGISTER, NUMBER, CONSTANT = "register", "number", "constant"
+PLACE = ("seed", "offset")  # attributes of ops that draw
 
 
 class Step(NamedTuple):
@@ -36,6 +37,7 @@ class Step(NamedTuple):
     corner_key: Any
     borrows: bool = False  # whether its node has borrowed all that it saved
     written: tuple[int, str] | None = None  # the register that the result is written over, and in whose name
+    drawn: int | None = None  # blocks of random numbers that it takes from the default generator
 
     def same(self, other: Step, firsts: Sequence[int]) -> bool:
         """Whether another recording has the same step: of the same op or function, with the same inputs and attributes, and results of the same form.
@@ -43,7 +45,7 @@ class Step(NamedTuple):
         inputs = tuple([(w, firsts[v] if w == REGISTER and v is not None and v < len(firsts) else v) for w, v in other.inputs])
         return (
             self.op is other.op and self.function is other.function and self.tracked == other.tracked and self.recorded == other.recorded
-            and _alike(self.inputs, inputs) and _alike(self.attrs, other.attrs)
+            and _alike(self.inputs, inputs) and _alike(self.attrs, other.attrs) and self.drawn == other.drawn
             and [(r.shape, r.dtype) for r in self.results] == [(r.shape, r.dtype) for r in other.results]
         )  # fmt: skip
 
@@ -71,6 +73,7 @@ class Recorder:
         self.numbers = numbers
         self.steps: list[Step] = []
         self.spoiled = ""
+        self._draw: tuple[int, tuple[int, int]] | None = None  # blocks and place of what was drawn, until an op takes it
         self._before = [_slots(t) for t in tensors]
         self._after: list[tuple[Any, tuple[Any, ...]]] = []  # results, with what they looked like when their op had made them
 
@@ -91,9 +94,12 @@ class Recorder:
         """An op has run on `arrays` and given `raw`, laid out as `result`, residuals included; `made` are the tensors that the caller sees."""
         if self.spoiled:
             return
-        if op.mutates or "seed" in op.attrs:
-            self.spoil(f"{op.name} writes or draws")
+        if op.mutates:
+            self.spoil(f"{op.name} writes")
             return
+        drawn = None
+        if "seed" in op.attrs:
+            drawn, attrs = self._drawn_by(op, attrs)
         if any([isinstance(v, np.ndarray) or hasattr(v, "_array") for v in attrs.values()]):
             self.spoil(f"{op.name} has a tensor among its attributes")
             return
@@ -105,7 +111,7 @@ class Recorder:
             return
         given, tracked = self._sources(inputs)
         recorded = outs[0]._node is not None if not op.view else outs[0]._tracked
-        self.steps.append(Step(op, given, tracked, attrs, tuple(arrays), results, settled, recorded, None, corner_key))
+        self.steps.append(Step(op, given, tracked, attrs, tuple(arrays), results, settled, recorded, None, corner_key, drawn=drawn))
         for t in outs:
             self._add(t)
 
@@ -114,6 +120,21 @@ class Recorder:
         given, tracked = self._sources(tuple(tensors))
         self.steps.append(Step(None, given, tracked, {"settings": settings}, (), (), True, False, function, None))
         self._after = [(t, _slots(t)) for t, _ in self._after]
+
+    def note_draw(self, blocks: int | None, place: tuple[int, int]) -> None:
+        """So many blocks of the default generator were taken, or of another one (None)."""
+        if blocks is None or self._draw is not None:
+            self.spoil("it draws by a generator of its own, or what no op takes")
+        else:
+            self._draw = blocks, place
+
+    def _drawn_by(self, op: Op, attrs: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
+        """The blocks that an op takes, and its other attributes."""
+        blocks, place = self._draw or (None, None)
+        if (attrs["seed"], attrs["offset"]) != place:
+            self.spoil(f"{op.name} draws from a place that was given")
+        self._draw = None
+        return blocks, {n: v for n, v in attrs.items() if n not in PLACE}
 
     def note_alias(self, function: Callable[..., Any], x: Any, made: Any) -> None:
         """`function(x)` has made another tensor on x's array."""
@@ -168,6 +189,8 @@ class Recorder:
                 self.spoil("it changes what an op has made")
             if self.numbers and not set(self.numbers.values()) <= {v for s in self.steps for w, v in s.inputs if w == NUMBER}:
                 self.spoil("it looks at a number that it was given")
+            if self._draw is not None:
+                self.spoil("it draws what no op takes")
             if not self.steps and not hasattr(result, "_array"):
                 self.spoil("it runs no op")
         form = self._form(result)

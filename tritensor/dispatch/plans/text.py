@@ -17,8 +17,11 @@ from tritensor.dispatch.nodes import record_node
 from tritensor.dispatch.plans.computing import Computing, choose, ready_number
 from tritensor.dispatch.plans.recorder import NUMBER, REGISTER, Step, has_complex, has_gradient
 from tritensor.ground.call_site import INSIDE, mark_wrapper
+from tritensor.ground.thread_state import here
+from tritensor.ground.transforms import running
 from tritensor.ops.array import layout_of
 from tritensor.ops.table import Op
+from tritensor.random import default_generator
 
 _INDENT = "  "
 
@@ -81,6 +84,8 @@ class _Text:
         how = choose(step)
         if how is None:
             return False
+        if step.drawn is not None:
+            self.lines.append(f"seed, offset = drawn({self.constant(step.drawn)})")
         call = self._call(step, how)
         if len(step.results) == 1:
             self._one_result(step, step.op, how, call)
@@ -123,6 +128,8 @@ class _Text:
             elif word == NUMBER:
                 arguments.append(f"{self.constant(how.ready)}(g{value})")
         inside = ", ".join(arguments)
+        if step.drawn is not None:
+            return f"{self.constant(how.function)}({', '.join([*arguments, 'seed=seed', 'offset=offset'])})"
         return f"{self.constant(how.function)}({f'[{inside}]' if how.together else inside})"
 
     def _one_result(self, step: Step, op: Op, how: Computing, call: str) -> None:
@@ -147,7 +154,7 @@ class _Text:
         elif not op.view and has_complex(step):
             lines += [
                 f"{t}._node = None",
-                f"record_node({self.constant(op)}, {self._inputs(step)}, {self.constant(step.attrs)}, ({t},), (y,))",
+                f"record_node({self.constant(op)}, {self._inputs(step)}, {self._attributes(step)}, ({t},), (y,))",
             ]
         else:
             self._node(step, op, t)
@@ -168,7 +175,7 @@ class _Text:
         inputs = ", ".join([x if k else "None" for x, k in zip(self._names(step), kept, strict=True)])
         self.lines += [
             f"n = {t}._node = make(Node)", f"n.op = {self.constant(op)}", f"n.edges = ({edges},)", f"n.inputs = {f'({inputs},)' if any(kept) else 'None'}",
-            f"n.outputs = {'((y, version),)' if kept_out[0] else 'None'}", f"n.attrs = {self.constant(step.attrs)}", f"n.meta = {self.constant(meta)}",
+            f"n.outputs = {'((y, version),)' if kept_out[0] else 'None'}", f"n.attrs = {self._attributes(step)}", f"n.meta = {self.constant(meta)}",
             "n.hooks = None", "n.sequence = next_sequence()", f"{t}._tracked = True",
         ]  # fmt: skip
         if step.borrows:
@@ -180,8 +187,12 @@ class _Text:
         names = [f"t{self.next + i}" for i in range(op.public)]
         self.next += op.public
         self.lines += [f"y = as_arrays({call})"]
-        made = f"outputs({self.constant(op)}, {self._inputs(step)}, {self.constant(step.attrs)}, y, {step.recorded})"
+        made = f"outputs({self.constant(op)}, {self._inputs(step)}, {self._attributes(step)}, y, {step.recorded})"
         self.lines.append(f"{', '.join(names)} = {made}")
+
+    def _attributes(self, step: Step) -> str:
+        kept = self.constant(step.attrs)
+        return kept if step.drawn is None else f"{{**{kept}, 'seed': seed, 'offset': offset}}"
 
     def _inputs(self, step: Step) -> str:
         return f"({', '.join(self._names(step))},)"
@@ -216,7 +227,7 @@ def _names() -> dict[str, Any]:
     """What texts name beside their constants."""
     return {
         "__name__": __name__,  # by which numpy's warnings are told apart
-        "make": object.__new__, "Tensor": dispatcher._Tensor, "Node": Node, "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
+        "make": object.__new__, "drawn": _drawn, "Tensor": dispatcher._Tensor, "Node": Node, "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
         "note_borrowed": note_borrowed, "note_all_borrowed": note_all_borrowed, "ref": ref, "ndarray": np.ndarray, "asarray": np.asarray,
         "record_node": record_node, "outputs": dispatcher._outputs, "as_arrays": _as_arrays, "join_views": _join_views, "apart": _apart, "Unplanned": Unplanned,
     }  # fmt: skip
@@ -230,6 +241,13 @@ def _apart(x: np.ndarray, y: np.ndarray) -> bool:
     """Whether two arrays are parts of different ones, so that they share no memory; False where that cannot be told."""
     first, second = (a if a.base is None else a.base for a in (x, y))
     return type(first) is np.ndarray and type(second) is np.ndarray and first is not second and first.base is None and second.base is None
+
+
+def _drawn(blocks: int) -> tuple[int, int]:
+    """The place of the default generator's next so many blocks."""
+    if running.levels or here.capture is not None:  # where numbers are drawn otherwise
+        raise Unplanned
+    return default_generator.take(blocks)
 
 
 def _as_arrays(results: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ def _keeps_all(p: float, train: bool, name: str) -> bool:
 
 def _drop(x: Tensor, p: float, generator: Generator | None = None) -> Tensor:
     """x with elements dropped, by the next numbers of a generator; inside vmap each example may have its own."""
-    seed, offset = (0, 0) if type(x._array) is MetaArray else next_position(generators.blocks_used(x._array.size, 32), generator)
+    seed, offset = next_position(generators.blocks_used(x._array.size, 32), generator, x.device)
     return ops.dropout(transform.current.spread(x) if running.levels else x, p=float(p), seed=seed, offset=offset)
 
 

@@ -18,6 +18,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.ground import dtypes
 from tritensor.ground.device import as_device, cpu, device, meta
 from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, ShapeError
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import running, transform
 from tritensor.ops.array import all_values, empty, from_host, to_host
 from tritensor.ops.table import broadcast, ops
@@ -35,9 +36,13 @@ for _name in ("manual_seed", "initial_seed", "seed", "get_rng_state", "set_rng_s
 
 def next_position(blocks: int, generator: Generator | None, on: device | None = None) -> tuple[int, int]:
     """(seed, offset) of the next so many blocks of a generator, the default one unless one is given. For device meta nothing is drawn."""
-    if on is meta:
-        return 0, 0
-    return (generators.default_generator if generator is None else generator).draw(blocks)
+    if generator is None:
+        generator = generators.default_generator
+    if on is not meta:
+        return generator.draw(blocks)
+    if here.noting is not None:
+        here.noting.note_draw(blocks if generator is generators.default_generator else None, (0, 0))
+    return 0, 0
 
 
 def _draw_complex(draw: Any, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> np.ndarray:
