@@ -146,7 +146,7 @@ def with_machine_code(
             return function.call(*arrays, **attrs) if out is None else otherwise(*arrays, out=out, **attrs)
 
         def planned(*arrays: Any, **attrs: Any) -> Any:
-            if attrs or halves or arrays[0].dtype.char not in "fd":
+            if attrs or halves or not all([isinstance(a, np.ndarray) and a.dtype.char in "fd" for a in arrays]):
                 return None
             return ufunc if one_call and max(map(np.size, arrays)) < MANY else None if one_call else function.call
 

@@ -144,13 +144,15 @@ def _uniforms_into(words: np.ndarray, out: np.ndarray) -> None:
 
 
 def _uniforms(words: np.ndarray) -> np.ndarray:
-    u = np.empty(words.size, np.float32)
+    u = np.empty(words.size, np.float64 if words.itemsize == 8 else np.float32)
     _uniforms_into(words, u)
     return u
 
 
 def _rand(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
     n = math.prod(shape)
+    if dtype.char in "fd" and blocks_used(n, word_bits(dtype)) <= AHEAD:
+        return _few(_uniforms, n, dtype, seed, offset).reshape(shape).copy()
     if dtype == np.float64:
         return _chunked(n, 64, seed, offset, np.empty(n, dtype), _uniforms_into).reshape(shape)
     drawn = _chunked(n, 32, seed, offset, np.empty(n, np.float32), _uniforms_into, "uniforms")
@@ -174,38 +176,40 @@ def _normals_into(words: np.ndarray, out: np.ndarray) -> None:
         out[::2], out[1::2] = numpy_polar(words[::2], words[1::2])
 
 
-_kept: dict[Callable[..., np.ndarray], tuple[np.ndarray, np.ndarray]] = {}
+_kept: dict[tuple[Callable[..., np.ndarray], str], tuple[np.ndarray, np.ndarray]] = {}
 
 
-def _few(make: Callable[[np.ndarray], np.ndarray], n: int, seed: int, offset: int) -> np.ndarray:
-    """A few float32 numbers that `make` makes of words, out of those of a whole chunk of words where it was made into numbers before. Read only."""
-    words, start = ahead(seed, offset, blocks_used(n, 32))
-    source, numbers = _kept.get(make, _NONE)
+def _few(make: Callable[[np.ndarray], np.ndarray], n: int, dtype: np.dtype, seed: int, offset: int) -> np.ndarray:
+    """A few numbers, float32 or float64, that `make` makes of words, out of those of a whole chunk of words where it was made into numbers before. Read only."""
+    bits = 8 * dtype.itemsize
+    words, start = ahead(seed, offset, blocks_used(n, bits))
+    source, numbers = _kept.get((make, dtype.char), _NONE)
     if source is not words:
-        numbers = make(words.reshape(-1))
-        _kept[make] = words, numbers
-    return numbers[4 * start : 4 * start + n]
+        numbers = make(words.reshape(-1).view(np.uint64 if bits == 64 else np.uint32))
+        _kept[make, dtype.char] = words, numbers
+    first = start * 128 // bits
+    return numbers[first : first + n]
 
 
 _NONE = (np.empty((0, 4), np.uint32), np.empty(0, np.float32))
 
 
 def _planned_few(make: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Any]:
-    """What plans draw a few float32 numbers with."""
+    """What plans draw a few numbers with."""
 
     def planned(*, shape: tuple[int, ...], dtype: np.dtype, device: Device) -> Callable[..., np.ndarray] | None:
         n = math.prod(shape)
-        if dtype != np.float32 or blocks_used(n, 32) > AHEAD:
+        if dtype.char not in "fd" or blocks_used(n, word_bits(dtype)) > AHEAD:
             return None
-        return lambda seed, offset: _few(make, n, seed, offset).reshape(shape).copy()
+        return lambda seed, offset: _few(make, n, dtype, seed, offset).reshape(shape).copy()
 
     return planned
 
 
 def _randn(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
     n = math.prod(shape)
-    if dtype != np.float64 and blocks_used(n, 32) <= AHEAD:
-        return _few(_normals, n, seed, offset).astype(dtype).reshape(shape)
+    if blocks_used(n, word_bits(dtype)) <= AHEAD:
+        return _few(_normals, n, dtype if dtype == np.float64 else np.dtype(np.float32), seed, offset).astype(dtype).reshape(shape)
     kind = "normals" if dtype == np.float32 else ""
     return _chunked(n, word_bits(dtype), seed, offset, np.empty(n, dtype), _normals_into, kind).reshape(shape)
 

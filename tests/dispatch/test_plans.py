@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import os
 import threading
@@ -439,3 +440,12 @@ def test_functions_can_be_copied_and_pickled_when_their_door_is_open() -> None:
     assert pickle.loads(pickle.dumps(tt.exp)) is tt.exp
     assert copy.deepcopy(tt.exp) is tt.exp
     assert "exp" in tt.exp.__name__
+
+
+def test_a_door_shows_the_functions_signature_before_and_after_it_has_learnt() -> None:
+    for f, shown in ((tt.Tensor.__rsub__, "(self, other)"), (tt.Tensor.__add__, "(self, other)"), (tt.Tensor.__iadd__, "(self, other)")):
+        for _ in range(2):
+            assert [str(p).split(":")[0] for p in inspect.signature(f).parameters.values()] == shown.strip("()").split(", ")
+            _ = tt.ones(2) + tt.ones(2), 1 - tt.ones(2)
+            x = tt.ones(2)
+            x += 1

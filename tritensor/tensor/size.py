@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from operator import index as as_index
 from typing import Any
 
+from tritensor.dispatch.plans.door_code import note_atom
 from tritensor.ground.call_site import qualified_name
 from tritensor.ground.naming.type_names import named, own_name
 
@@ -51,3 +52,6 @@ class Size(tuple[int, ...]):
 
     def __repr__(self) -> str:
         return qualified_name(f"Size({list(self)})")
+
+
+note_atom(Size)  # of ints alone: equal ones mean the same

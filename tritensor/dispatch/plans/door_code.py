@@ -35,7 +35,8 @@ ABSENT: Any = _Absent()
 NUMBERS = frozenset((int, float))
 _LONG = 16  # items of a list that stand in a key
 # Types of values that stand in a key as they are: equal ones of one type mean the same. Floats do not: 0.0 and -0.0 are equal.
-_ATOMS: frozenset[type] = frozenset((int, bool, type(None), str, dtypes.DType, device, MemoryFormat, type, type(Ellipsis), _Absent))
+_ATOMS: set[type] = {int, bool, type(None), str, dtypes.DType, device, MemoryFormat, type, type(Ellipsis), _Absent}
+note_atom = _ATOMS.add
 _tensors: set[type] = set()  # classes of tensors that have been here
 
 # Kinds of arguments, by which the code differs.

@@ -12,7 +12,6 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.transforms import running, transform
-from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops
 from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite

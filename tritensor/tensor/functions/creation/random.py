@@ -65,6 +65,8 @@ def draw_uniform(shape: tuple[int, ...], dtype: np.dtype, on: device, generator:
 
 def draw_on_host(draw: Callable[..., Tensor], shape: tuple[int, ...], generator: Generator | None) -> np.ndarray:
     """float64 numbers of draw_uniform or draw_normal on the host, whatever device they are for: so all devices get the same."""
+    if draw is draw_uniform and generator is None and not running.levels:
+        return rand(shape, dtype=dtypes.float64, device=cpu)._array  # type: ignore[no-any-return]  # which has plans
     return to_host(draw(shape, np.dtype(np.float64), cpu, generator)._array)
 
 
@@ -359,12 +361,13 @@ def multinomial(
         return drawn if out is None else write_out(out, drawn, "multinomial")
     weights = to_host(x._array).astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
-    sums = np.add.reduce(rows, axis=-1)
+    edges = np.add.accumulate(rows, axis=-1)
+    sums = edges[:, -1]
     least, most = np.minimum.reduce(sums, initial=1.0), np.maximum.reduce(sums, initial=1.0)
-    if not (least > 0 and math.isfinite(most) and np.minimum.reduce(rows, axis=None, initial=0.0) >= 0):
+    if not (least > 0 and most < math.inf and np.minimum.reduce(rows, axis=None, initial=0.0) >= 0):
         raise ArgumentError("multinomial: weights must be finite and not negative, with a positive sum")
     if replacement:
-        found = _pick_weighted(rows, draw_on_host(draw_uniform, (len(rows), num_samples), generator))
+        found = _pick_weighted(rows, edges, draw_on_host(draw_uniform, (len(rows), num_samples), generator))
     else:  # the largest of log w + Gumbel noise
         u = draw_on_host(draw_uniform, rows.shape, generator)
         with np.errstate(divide="ignore"):
@@ -374,22 +377,23 @@ def multinomial(
     return drawn if out is None else write_out(out, drawn, "multinomial")
 
 
-def _pick_weighted(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """For each number of u, of [0, 1), the index of its row's weight in whose part of the sum it lies: (rows, draws).
+def _pick_weighted(rows: np.ndarray, edges: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """For each number of u, of [0, 1), the index of its row's weight in whose part of the sum it lies: (rows, draws). `edges` are the sums up to each weight.
 
     One search for all rows: the sums of a row's weights, as parts of 1, stand behind those of the rows before.
     """
-    edges, n = np.add.accumulate(rows, axis=-1), rows.shape[1]
+    n = rows.shape[1]
     start: Any = 0
     if len(rows) == 1:
         found = edges[0].searchsorted(u * edges[0, -1], "right")
     else:
         behind = np.arange(len(rows), dtype=np.float64)[:, None]
-        edges /= np.ascontiguousarray(edges[:, -1:])
+        edges = edges / edges[:, -1:]
         edges += behind
         start = np.arange(len(rows))[:, None] * n
         found = edges.reshape(-1).searchsorted(u + behind, "right") - start
-    found = np.minimum(np.maximum(found, 0), n - 1)
+        found = np.maximum(found, 0)
+    found = np.minimum(found, n - 1)
     if not rows.reshape(-1)[found + start].all():  # rounding must not pick an index of weight 0 behind the last one
         found = np.minimum(found, n - 1 - np.argmax(rows[:, ::-1] > 0, -1)[:, None])
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,10 +47,12 @@ def _make_operator(python: str, name: str) -> Any:
             return getattr(ops, name)(self, other)
         return _refuse_operand(name, self, python, given)
 
-    return _named(open_door(Door(wrapper(operator), _OPERANDS_OF, name, numbers=("other",))), python)
+    return _open(wrapper(operator), name, python, operator)
 
 
-def _named(f: Any, python: str) -> Any:
+def _open(long: Callable[..., Any], name: str, python: str, operator: Callable[..., Any], checks: bool = True) -> Any:
+    """The door of an operator, whose parameters are `operator`'s, to which `long` is the long way."""
+    f = functools.update_wrapper(open_door(Door(long, _OPERANDS_OF, name, numbers=("other",), checks=checks)), operator)
     f.__name__, f.__qualname__ = f"__{python}__", f"Tensor.__{python}__"
     return f
 
@@ -65,7 +69,7 @@ def _make_reflected(name: str, python: str) -> Any:
 
     # PyTorch makes number * x.reciprocal() of a quotient, so that x may be written.
     long = borrow_saved(operator) if name == "div" else wrapper(operator)
-    return _named(open_door(Door(long, _OPERANDS_OF, name, numbers=("other",))), python)
+    return _open(long, name, python, operator)
 
 
 def _make_in_place(name: str, python: str) -> Any:
@@ -79,7 +83,7 @@ def _make_in_place(name: str, python: str) -> Any:
         since = next_sequence()
         return overwrite(self, getattr(ops, name)(self, other), name + "_", since)
 
-    return _named(open_door(Door(wrapper(operator), _OPERANDS_OF, name + "_", numbers=("other",), checks=False)), f"i{python}")
+    return _open(wrapper(operator), name + "_", f"i{python}", operator, checks=False)
 
 
 def _refuse_operand(name: str, x: Tensor, python: str, other: Any) -> Any:
