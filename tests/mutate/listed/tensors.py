@@ -107,7 +107,7 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "tritensor/tensor/public_api/publish.py": {
         (
-            "call",
+            "long",
             "if flags and (kwargs or len(args) > first):",
             "if (flags or (kwargs or len(args) > first)):",
         ): "there is no flag to look at, or none given",
