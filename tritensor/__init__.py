@@ -11,123 +11,128 @@ from math import inf as inf
 from math import nan as nan
 from math import pi as pi
 
-from tritensor import autograd as autograd
-from tritensor import cuda as cuda
-from tritensor import data as data
-from tritensor import fft as fft
-from tritensor import io as io
-from tritensor import kernels as kernels
-from tritensor import linalg as linalg
-from tritensor import masked as masked
-from tritensor import nn as nn
-from tritensor import optim as optim
-from tritensor import random as random
-from tritensor import special as special
-from tritensor import torch_compat as _paths
-from tritensor import utils as utils
-from tritensor.autograd import enable_grad as enable_grad
-from tritensor.autograd import inference_mode as inference_mode
-from tritensor.autograd import no_grad as no_grad
-from tritensor.autograd import set_grad_enabled as set_grad_enabled
-from tritensor.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
-from tritensor.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
-from tritensor.autograd.modes import is_grad_enabled as is_grad_enabled
-from tritensor.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
-from tritensor.ground import dtypes as _dtypes
-from tritensor.ground import providers as _providers
-from tritensor.ground import strides as _strides
-from tritensor.ground.device import device as device
-from tritensor.ground.dtypes import DType as dtype
-from tritensor.ground.errors import ArgumentError as ArgumentError
-from tritensor.ground.errors import CaptureError as CaptureError
-from tritensor.ground.errors import CheckpointError as CheckpointError
-from tritensor.ground.errors import DeviceError as DeviceError
-from tritensor.ground.errors import DivisionByZeroError as DivisionByZeroError
-from tritensor.ground.errors import DTypeError as DTypeError
-from tritensor.ground.errors import EmptyError as EmptyError
-from tritensor.ground.errors import GradError as GradError
-from tritensor.ground.errors import LaunchError as LaunchError
-from tritensor.ground.errors import LinAlgError as LinAlgError
-from tritensor.ground.errors import MissingFileError as MissingFileError
-from tritensor.ground.errors import NoDerivativeError as NoDerivativeError
-from tritensor.ground.errors import NoValuesError as NoValuesError
-from tritensor.ground.errors import NumberRangeError as NumberRangeError
-from tritensor.ground.errors import OutOfMemoryError as OutOfMemoryError
-from tritensor.ground.errors import OutOfRangeError as OutOfRangeError
-from tritensor.ground.errors import RegistrationError as RegistrationError
-from tritensor.ground.errors import ShapeError as ShapeError
-from tritensor.ground.errors import TransformError as TransformError
-from tritensor.ground.strides import channels_last as channels_last
-from tritensor.ground.strides import channels_last_3d as channels_last_3d
-from tritensor.ground.strides import contiguous_format as contiguous_format
-from tritensor.ground.strides import contiguous_format as legacy_contiguous_format  # noqa: F401
-from tritensor.ground.strides import preserve_format as preserve_format
-from tritensor.io import load as load
-from tritensor.io import save as save
-from tritensor.ops.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
-from tritensor.ops.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
-from tritensor.ops.table import Op as Op
-from tritensor.ops.table import Sample as Sample
-from tritensor.ops.table import Spec as Spec
-from tritensor.ops.table import Work as Work
-from tritensor.ops.table import op as op
-from tritensor.ops.table import ops as ops
-from tritensor.random import Generator as Generator
-from tritensor.random import default_generator as default_generator
-from tritensor.random import get_rng_state as get_rng_state
-from tritensor.random import initial_seed as initial_seed
-from tritensor.random import manual_seed as manual_seed
-from tritensor.random import seed as seed
-from tritensor.random import set_rng_state as set_rng_state
-from tritensor.tensor.core import Tensor as Tensor
-from tritensor.tensor.functions.types.storages import TypedStorage as TypedStorage
-from tritensor.tensor.functions.types.storages import UntypedStorage as UntypedStorage
-from tritensor.tensor.printing import set_printoptions as set_printoptions
-from tritensor.tensor.public_api.layout import layout as layout
-from tritensor.tensor.public_api.layout import strided as strided
-from tritensor.tensor.public_api.op_forms import published_names as _of_ops
-from tritensor.tensor.public_api.op_forms import set_namespace as _opened
-from tritensor.tensor.public_api.publish import checked as _checked
-from tritensor.tensor.public_api.publish import namespaces as _namespaces
-from tritensor.tensor.public_api.publish import public as _public
-from tritensor.tensor.size import Size as Size
-from tritensor.torch_compat.autocast import clear_autocast_cache as clear_autocast_cache
-from tritensor.torch_compat.autocast import get_autocast_cpu_dtype as get_autocast_cpu_dtype
-from tritensor.torch_compat.autocast import get_autocast_dtype as get_autocast_dtype
-from tritensor.torch_compat.autocast import get_autocast_gpu_dtype as get_autocast_gpu_dtype
-from tritensor.torch_compat.autocast import is_autocast_cache_enabled as is_autocast_cache_enabled
-from tritensor.torch_compat.autocast import is_autocast_cpu_enabled as is_autocast_cpu_enabled
-from tritensor.torch_compat.autocast import is_autocast_enabled as is_autocast_enabled
-from tritensor.torch_compat.autocast import set_autocast_cache_enabled as set_autocast_cache_enabled
-from tritensor.torch_compat.autocast import set_autocast_cpu_dtype as set_autocast_cpu_dtype
-from tritensor.torch_compat.autocast import set_autocast_cpu_enabled as set_autocast_cpu_enabled
-from tritensor.torch_compat.autocast import set_autocast_dtype as set_autocast_dtype
-from tritensor.torch_compat.autocast import set_autocast_enabled as set_autocast_enabled
-from tritensor.torch_compat.autocast import set_autocast_gpu_dtype as set_autocast_gpu_dtype
-from tritensor.torch_compat.finder import look_up as _look_up
-from tritensor.torch_compat.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
-from tritensor.torch_compat.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
-from tritensor.torch_compat.settings import get_device_module as get_device_module
-from tritensor.torch_compat.settings import get_num_interop_threads as get_num_interop_threads
-from tritensor.torch_compat.settings import get_num_threads as get_num_threads
-from tritensor.torch_compat.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
-from tritensor.torch_compat.settings import is_vulkan_available as is_vulkan_available
-from tritensor.torch_compat.settings import is_warn_always_enabled as is_warn_always_enabled
-from tritensor.torch_compat.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
-from tritensor.torch_compat.settings import set_flush_denormal as set_flush_denormal
-from tritensor.torch_compat.settings import set_num_interop_threads as set_num_interop_threads
-from tritensor.torch_compat.settings import set_num_threads as set_num_threads
-from tritensor.torch_compat.settings import set_warn_always as set_warn_always
-from tritensor.torch_compat.settings import use_deterministic_algorithms as use_deterministic_algorithms
-from tritensor.torch_compat.symbolic_sizes import sym_float as sym_float
-from tritensor.torch_compat.symbolic_sizes import sym_int as sym_int
-from tritensor.torch_compat.symbolic_sizes import sym_ite as sym_ite
-from tritensor.torch_compat.symbolic_sizes import sym_max as sym_max
-from tritensor.torch_compat.symbolic_sizes import sym_min as sym_min
-from tritensor.torch_compat.symbolic_sizes import sym_not as sym_not
-from tritensor.torch_compat.symbolic_sizes import sym_sqrt as sym_sqrt
-from tritensor.torch_compat.symbolic_sizes import sym_sum as sym_sum
-from tritensor.triton_kernels import import_hook as _import_hook
+from tritensor.ground.process.collector import settling as _settling
+
+with _settling():
+    from tritensor import autograd as autograd
+    from tritensor import cuda as cuda
+    from tritensor import data as data
+    from tritensor import fft as fft
+    from tritensor import io as io
+    from tritensor import kernels as kernels
+    from tritensor import linalg as linalg
+    from tritensor import masked as masked
+    from tritensor import nn as nn
+    from tritensor import optim as optim
+    from tritensor import random as random
+    from tritensor import special as special
+    from tritensor import torch_compat as _paths
+    from tritensor import utils as utils
+    from tritensor.autograd import enable_grad as enable_grad
+    from tritensor.autograd import inference_mode as inference_mode
+    from tritensor.autograd import no_grad as no_grad
+    from tritensor.autograd import set_grad_enabled as set_grad_enabled
+    from tritensor.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+    from tritensor.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
+    from tritensor.autograd.modes import is_grad_enabled as is_grad_enabled
+    from tritensor.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
+    from tritensor.ground import dtypes as _dtypes
+    from tritensor.ground import providers as _providers
+    from tritensor.ground import strides as _strides
+    from tritensor.ground.device import device as device
+    from tritensor.ground.dtypes import DType as dtype
+    from tritensor.ground.errors import ArgumentError as ArgumentError
+    from tritensor.ground.errors import CaptureError as CaptureError
+    from tritensor.ground.errors import CheckpointError as CheckpointError
+    from tritensor.ground.errors import DeviceError as DeviceError
+    from tritensor.ground.errors import DivisionByZeroError as DivisionByZeroError
+    from tritensor.ground.errors import DTypeError as DTypeError
+    from tritensor.ground.errors import EmptyError as EmptyError
+    from tritensor.ground.errors import GradError as GradError
+    from tritensor.ground.errors import LaunchError as LaunchError
+    from tritensor.ground.errors import LinAlgError as LinAlgError
+    from tritensor.ground.errors import MissingFileError as MissingFileError
+    from tritensor.ground.errors import NoDerivativeError as NoDerivativeError
+    from tritensor.ground.errors import NoValuesError as NoValuesError
+    from tritensor.ground.errors import NumberRangeError as NumberRangeError
+    from tritensor.ground.errors import OutOfMemoryError as OutOfMemoryError
+    from tritensor.ground.errors import OutOfRangeError as OutOfRangeError
+    from tritensor.ground.errors import RegistrationError as RegistrationError
+    from tritensor.ground.errors import ShapeError as ShapeError
+    from tritensor.ground.errors import TransformError as TransformError
+    from tritensor.ground.strides import channels_last as channels_last
+    from tritensor.ground.strides import channels_last_3d as channels_last_3d
+    from tritensor.ground.strides import contiguous_format as contiguous_format
+    from tritensor.ground.strides import contiguous_format as legacy_contiguous_format  # noqa: F401
+    from tritensor.ground.strides import preserve_format as preserve_format
+    from tritensor.io import load as load
+    from tritensor.io import save as save
+    from tritensor.ops.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
+    from tritensor.ops.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
+    from tritensor.ops.table import Op as Op
+    from tritensor.ops.table import Sample as Sample
+    from tritensor.ops.table import Spec as Spec
+    from tritensor.ops.table import Work as Work
+    from tritensor.ops.table import op as op
+    from tritensor.ops.table import ops as ops
+    from tritensor.random import Generator as Generator
+    from tritensor.random import default_generator as default_generator
+    from tritensor.random import get_rng_state as get_rng_state
+    from tritensor.random import initial_seed as initial_seed
+    from tritensor.random import manual_seed as manual_seed
+    from tritensor.random import seed as seed
+    from tritensor.random import set_rng_state as set_rng_state
+    from tritensor.tensor.core import Tensor as Tensor
+    from tritensor.tensor.functions.types.storages import TypedStorage as TypedStorage
+    from tritensor.tensor.functions.types.storages import UntypedStorage as UntypedStorage
+    from tritensor.tensor.printing import set_printoptions as set_printoptions
+    from tritensor.tensor.public_api.layout import layout as layout
+    from tritensor.tensor.public_api.layout import strided as strided
+    from tritensor.tensor.public_api.op_forms import published_names as _of_ops
+    from tritensor.tensor.public_api.op_forms import set_namespace as _opened
+    from tritensor.tensor.public_api.publish import checked as _checked
+    from tritensor.tensor.public_api.publish import namespaces as _namespaces
+    from tritensor.tensor.public_api.publish import public as _public
+    from tritensor.tensor.size import Size as Size
+    from tritensor.torch_compat.autocast import clear_autocast_cache as clear_autocast_cache
+    from tritensor.torch_compat.autocast import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+    from tritensor.torch_compat.autocast import get_autocast_dtype as get_autocast_dtype
+    from tritensor.torch_compat.autocast import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+    from tritensor.torch_compat.autocast import is_autocast_cache_enabled as is_autocast_cache_enabled
+    from tritensor.torch_compat.autocast import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+    from tritensor.torch_compat.autocast import is_autocast_enabled as is_autocast_enabled
+    from tritensor.torch_compat.autocast import set_autocast_cache_enabled as set_autocast_cache_enabled
+    from tritensor.torch_compat.autocast import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+    from tritensor.torch_compat.autocast import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+    from tritensor.torch_compat.autocast import set_autocast_dtype as set_autocast_dtype
+    from tritensor.torch_compat.autocast import set_autocast_enabled as set_autocast_enabled
+    from tritensor.torch_compat.autocast import set_autocast_gpu_dtype as set_autocast_gpu_dtype
+    from tritensor.torch_compat.finder import look_up as _look_up
+    from tritensor.torch_compat.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+    from tritensor.torch_compat.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+    from tritensor.torch_compat.settings import get_device_module as get_device_module
+    from tritensor.torch_compat.settings import get_num_interop_threads as get_num_interop_threads
+    from tritensor.torch_compat.settings import get_num_threads as get_num_threads
+    from tritensor.torch_compat.settings import (
+        is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+    )
+    from tritensor.torch_compat.settings import is_vulkan_available as is_vulkan_available
+    from tritensor.torch_compat.settings import is_warn_always_enabled as is_warn_always_enabled
+    from tritensor.torch_compat.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+    from tritensor.torch_compat.settings import set_flush_denormal as set_flush_denormal
+    from tritensor.torch_compat.settings import set_num_interop_threads as set_num_interop_threads
+    from tritensor.torch_compat.settings import set_num_threads as set_num_threads
+    from tritensor.torch_compat.settings import set_warn_always as set_warn_always
+    from tritensor.torch_compat.settings import use_deterministic_algorithms as use_deterministic_algorithms
+    from tritensor.torch_compat.symbolic_sizes import sym_float as sym_float
+    from tritensor.torch_compat.symbolic_sizes import sym_int as sym_int
+    from tritensor.torch_compat.symbolic_sizes import sym_ite as sym_ite
+    from tritensor.torch_compat.symbolic_sizes import sym_max as sym_max
+    from tritensor.torch_compat.symbolic_sizes import sym_min as sym_min
+    from tritensor.torch_compat.symbolic_sizes import sym_not as sym_not
+    from tritensor.torch_compat.symbolic_sizes import sym_sqrt as sym_sqrt
+    from tritensor.torch_compat.symbolic_sizes import sym_sum as sym_sum
+    from tritensor.triton_kernels import import_hook as _import_hook
 
 __version__ = "0.1.0"
 

@@ -124,7 +124,7 @@ def front_door() -> str:
         "from tritensor.ground.dtypes import DType as _DType",
         "from tritensor.ground.strides import MemoryFormat as _MemoryFormat",
     ]
-    imports = [n for n in tree.body if isinstance(n, ast.ImportFrom)]
+    imports = [n for top in tree.body for n in (top.body if isinstance(top, ast.With) else [top]) if isinstance(n, ast.ImportFrom)]
     for n in imports:
         if not all(a.asname and a.asname.startswith("_") for a in n.names) and n.module != "tritensor.ground.dtypes":
             lines.append(ast.unparse(n))
