@@ -66,14 +66,13 @@ HINTS = (
     Hint((), "chalf|complex32", "complex numbers are complex64 and complex128: x.cfloat()"),
     Hint((), "xpu|ipu|mtia", "devices are cpu and cuda"),
 )  # fmt: skip
-_patterns = [re.compile(hint.names) for hint in HINTS]  # compiled when the first name is missing: this file is imported then
 
 
 def hint_for(path: str, name: str) -> str:
     """What is said of a name that PyTorch has in its module `path`, or of the module itself where `name` is "" ; "" where nothing is."""
     whole = f"{path}.{name}".strip(".")
-    for known, pattern in zip(HINTS, _patterns, strict=True):
-        # The first that fits: the order of HINTS says which.
-        if any(whole == m or whole.startswith(m + ".") for m in known.modules) or (known.names and pattern.fullmatch(name)):
+    for known in HINTS:
+        # The first that fits: the order of HINTS says which. The patterns take long to compile, and most programs miss no name: `re` keeps what it compiles.
+        if any(whole == m or whole.startswith(m + ".") for m in known.modules) or (name and re.fullmatch(known.names, name)):
             return known.said
     return ""
