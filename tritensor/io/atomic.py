@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -103,6 +101,8 @@ def _can_replace(target: str, old: os.stat_result) -> bool:
 
 def _temporary_prefix(target: str) -> str:
     """The first characters of temporary names: a digest, since the target's name may be as long as the system allows."""
+    import hashlib  # late, as shutil is: few programs write files
+
     return f".{hashlib.sha256(os.fsencode(os.path.basename(target))).hexdigest()[:12]}."
 
 
@@ -131,6 +131,8 @@ def _move_over(temporary: str, target: str, old: os.stat_result | None) -> None:
     except OSError as error:
         if old is None or error.errno not in _REFUSALS:
             raise
+        import shutil
+
         with open(temporary, "rb") as source, open(target, "r+b") as file:
             shutil.copyfileobj(source, file)
             file.truncate()
