@@ -5,7 +5,6 @@ from __future__ import annotations
 import keyword
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace as changed
 from types import FunctionType
 from typing import Any
 
@@ -182,19 +181,25 @@ def op(
         module=reference.__module__ if own else owner.module, owner=owner, forms=(),
         public=0 if mutates else len(outputs) - len(residuals),
     )  # fmt: skip
-    record = changed(record, borrows=find_borrowed(record, borrows, problems))
+    _complete(record, borrows=find_borrowed(record, borrows, problems))
     problems += find_problems(record, differentiable)
-    record = changed(record, forms=list_forms(record, public, problems))
+    _complete(record, forms=list_forms(record, public, problems))
     if record.forms and registry.forms is not None and not problems:
         problems += registry.forms.problems(record, replace)
     if problems:
         raise RegistrationError(f"op {name!r} was not registered:\n" + "\n".join(f"  - {p}" for p in problems))
     corners: dict[str, Any] = {k: _add_steps(getattr(record, k), record) for k in ("rule", "backward", "cpu_backward")}
-    record = changed(record, **corners | _wrap_corners(record.forward, corners["backward"], record))
+    _complete(record, **corners | _wrap_corners(record.forward, corners["backward"], record))
     if replace and _find_owner(name) is not None:
         registry.known(name)  # loads the file of the library's own, which would register it later otherwise
     registry[name] = record
     return record
+
+
+def _complete(record: Op, **fields: Any) -> None:
+    """Fill in what is read off a record that nobody has seen yet: to make another of it takes longer than all checks."""
+    for name, value in fields.items():
+        object.__setattr__(record, name, value)
 
 
 def _find_owner(name: str) -> Owner | None:
