@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tritensor.llvm import compiler
+from tritensor.llvm import compiler, threads, workers
 from tritensor.llvm.loop_nest import LoopNest
-from tritensor.llvm.loops import STORED, loop_text
+from tritensor.llvm.loops import SHARED, STORED, loop_text
 from tritensor.llvm.simd import NotVectorizableError
+
+_HEAVY = 8  # times the work on an element of a plain loop's: a recurrent cell has some functions and a dozen arrays
 
 
 class WindowLoop:
@@ -36,13 +40,22 @@ class WindowLoop:
         bases = np.array([x.__array_interface__["data"][0] for x in arrays], np.int64)
         steps = np.array([x.strides[0] for x in arrays], np.int64)
         moves = steps * np.array(moving, np.int64)
-        table = np.empty_like(bases)
-        at_table, at_steps = table.ctypes.data, steps.ctypes.data
+        tables = np.empty((threads.count(), len(arrays)), np.int64)  # one for each thread: where its first row is
+        table, at_steps, at_tables = tables[0], steps.ctypes.data, [t.ctypes.data for t in tables]
+        few, at_table, address = SHARED // _HEAVY if len(tables) > 1 else sys.maxsize, at_tables[0], workers.address(function)
 
         def run(start: int, rows: int) -> None:
             np.multiply(moves, start, out=table)
             np.add(table, bases, out=table)
-            function(rows, n, at_table, at_steps)
+            if rows * n < few or not shared(rows):
+                function(rows, n, at_table, at_steps)
+
+        def shared(rows: int) -> bool:
+            ends = [rows * k // len(tables) for k in range(len(tables) + 1)]
+            for other, first in zip(tables[1:], ends[1:], strict=False):
+                np.add(table, steps * first, out=other)
+            parts = [(high - low, n, at, at_steps) for (low, high), at in zip(itertools.pairwise(ends), at_tables, strict=True)]
+            return threads.call_parts(address, parts) is not None
 
         run.held = (arrays, steps)  # type: ignore[attr-defined]  # their memory must outlive the addresses
         return run

@@ -11,6 +11,7 @@ import ctypes
 import functools
 import os
 import platform
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -221,6 +222,12 @@ def address(function: Any) -> int:
         return found
 
 
+@functools.cache
+def _packs(arguments: int) -> Any:
+    """What writes a function and so many arguments to memory."""
+    return struct.Struct(f"{1 + arguments}q").pack_into
+
+
 class Workers:
     """Some threads of this process. One caller has them at a time; who comes meanwhile does his work alone."""
 
@@ -236,8 +243,9 @@ class Workers:
         place = (first - self._memory.ctypes.data) // 8
         self._boxes = self._memory[place : place + count * _BOX].reshape(count, _BOX)
         self._at = first
-        self._mine = np.zeros(1 + ARGUMENTS, np.int64)
-        self._mine_at = self._mine.ctypes.data
+        self._bytes = memoryview(self._boxes).cast("B")
+        self._mine = bytearray(8 * (1 + ARGUMENTS))
+        self._mine_at = ctypes.addressof(ctypes.c_char.from_buffer(self._mine))
         self._work: list[Callable[[], Any] | None] = [None] * count
         self._errors: list[BaseException | None] = [None] * count
         for k in range(count):
@@ -260,19 +268,17 @@ class Workers:
             box[_DONE] = seen
 
     def call(self, function: int, parts: Sequence[Sequence[int]]) -> int | None:
-        """The machine function at an address called once for each part, the first by this thread; the answers or-ed. None where they are in use."""
+        """The machine function at an address called once for each part, all of as many arguments, the first by this thread; the answers or-ed. None where
+        they are in use."""
         # not waited for: what is handed over takes microseconds, and so does doing it alone
         if not self._free.acquire(blocking=False):
             return None
         try:
-            mine = self._mine
-            mine[0] = function
-            mine[1 : 1 + len(parts[0])] = parts[0]
+            pack = _packs(len(parts[0]))
+            pack(self._mine, 0, function, *parts[0])
             others = len(parts) - 1
             for k in range(others):
-                box = self._boxes[k]
-                box[_FUNCTION] = function
-                box[_FUNCTION + 1 : _FUNCTION + 1 + len(parts[k + 1])] = parts[k + 1]
+                pack(self._bytes, 8 * (_BOX * k + _FUNCTION), function, *parts[k + 1])
             own = self._post(self._at, others, self._mine_at)
             return int(own | self._await(self._at, others))
         finally:
