@@ -135,6 +135,16 @@ def _stack_cpu(*xs: np.ndarray, dim: int) -> np.ndarray:
     return np.stack(xs, dim, out=y)
 
 
+def _planned_stack(*xs: np.ndarray, dim: int) -> Callable[..., np.ndarray] | None:
+    at = (*(slice(None),) * dim, None)
+    if _stack_strides(xs, dim) is not None or not np.concatenate([x[at] for x in xs], dim).flags.c_contiguous:
+        return None
+    return lambda *xs: np.concatenate([x[at] for x in xs], dim)
+
+
+_stack_cpu.planned = _planned_stack  # type: ignore[attr-defined]
+
+
 def _stack_strides(xs: tuple[Any, ...], dim: int) -> tuple[int, ...] | None:
     """Those of cat, cut where the arrays meet; None where the result lies in C order."""
     joined = _image_strides(xs, dim) if dim < len(xs[0].shape) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -324,6 +325,14 @@ op(
 def _index_view(x: Array, *, index: tuple[Any, ...]) -> Array:
     y = x[index]
     return y if isinstance(y, np.ndarray | StridedArray) else x[(*index, ...)]  # numpy gives a scalar for a full set of ints
+
+
+def _planned_index_view(x: np.ndarray, *, index: tuple[Any, ...]) -> Callable[..., np.ndarray] | None:
+    whole = index if isinstance(x[index], np.ndarray) else (*index, ...)
+    return operator.itemgetter(whole if len(whole) != 1 else whole[0])
+
+
+_index_view.planned = _planned_index_view  # type: ignore[attr-defined]
 
 
 def indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.dispatch.plans import doors
+from tritensor.dispatch.plans import door_code, doors
 from tritensor.dispatch.plans.door_code import open_door
 from tritensor.ground import shortcuts
 from tritensor.nn import functional as F
@@ -387,7 +387,7 @@ def test_what_cannot_be_planned_shuts_its_door() -> None:
     for _ in range(doors.VAIN + 1):
         assert call(tt.ones(2)).shape == (2,)
     assert door.shut
-    for _ in range(doors.REST):
+    for _ in range(door_code.REST):
         call(tt.ones(1))
     assert not door.shut  # it looks again
     with pytest.raises(TypeError):

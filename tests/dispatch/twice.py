@@ -18,6 +18,7 @@ from tritensor.dispatch.plans.door_code import ABSENT, HANDED_ON
 from tritensor.ground import shortcuts
 from tritensor.ground.call_site import INSIDE
 from tritensor.ops.array import device_of, element_strides, layout_of, to_host
+from tritensor.random import default_generator
 
 planned: dict[str, int] = {}  # how often a function's call has been planned, by its name
 
@@ -79,7 +80,7 @@ def _other_values(door: Any, plan: Any, bound: dict[str, Any], args: Any, kwargs
     given = {id(t): t for v in bound.values() for t in doors._tensors_in(v) if type(t._array) is np.ndarray and t._array.dtype.char in "fd"}
     if not given or not all([t._array.flags.writeable for t in given.values()]) or len(given) > 3:
         return
-    kept = [t._array.copy() for t in given.values()]
+    kept, place = [t._array.copy() for t in given.values()], default_generator.offset
     try:
         for value in _VALUES:
             for t in given.values():
@@ -91,6 +92,7 @@ def _other_values(door: Any, plan: Any, bound: dict[str, Any], args: Any, kwargs
                     lambda: door.long(*args, **kwargs),
                     lambda: plan(*[bound.get(n, ABSENT) for n, k in door.form.kinds.items() if k in HANDED_ON]),
                 ):
+                    default_generator.offset = place  # both draw the same
                     try:
                         with shortcuts.suspended():
                             ways.append(way())
@@ -102,6 +104,7 @@ def _other_values(door: Any, plan: Any, bound: dict[str, Any], args: Any, kwargs
             wrong = f"raises {long!r}" if isinstance(long, Exception) else _values(long, quick)
             assert not wrong, f"{door.name} of tensors of {value}: by the long way and by the plan: {wrong}"
     finally:
+        default_generator.offset = place
         for t, values in zip(given.values(), kept, strict=True):
             t._array[...] = values
 
@@ -120,18 +123,24 @@ def install() -> None:
     record = doors.Door._record
 
     def record_and_run(self: Any, bound: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        place = default_generator.offset
         result, plan = record(self, bound, args, kwargs)
         if plan is None:
             return result, None
         planned[self.name] = planned.get(self.name, 0) + 1
         if self.name.endswith("_"):  # it writes, and would write twice: the next call goes by the plan
             return result, plan
+        drawn, default_generator.offset = default_generator.offset, place
         try:
             second = plan(*[bound.get(n, ABSENT) for n, kind in self.form.kinds.items() if kind in HANDED_ON])
         except (KeyError, RuntimeWarning):  # a GPU's recordings were dropped meanwhile, a warning is an error: the call goes the long way
+            default_generator.offset = drawn
             return result, plan
         wrong = difference(result, second)
         assert not wrong, f"{self.name}{args}{kwargs}: by the long way and by the plan: {wrong}"
+        assert default_generator.offset == drawn, (
+            f"{self.name}{args}{kwargs}: draws {default_generator.offset - place} blocks by its plan, else {drawn - place}"
+        )
         if self.checks:
             _other_values(self, plan, bound, args, kwargs)
         return second, plan

@@ -87,9 +87,9 @@ def _same_form(result: Any, expected: np.ndarray) -> bool:
     return bool(result.dtype == expected.dtype and result.shape == expected.shape and result.strides == expected.strides)
 
 
-def _settled(rule: str, function: Callable[..., Any], *arrays: Any) -> Any:
+def _settled(rule: str, function: Callable[..., Any], *arrays: Any, **place: int) -> Any:
     """A result that numpy lays otherwise than the op's rule says."""
-    result = function(*arrays)
+    result = function(*arrays, **place)
     if type(result) is tuple:
         return tuple([to_layout(rule, r, arrays) for r in result])
     return to_layout(rule, result, arrays)

@@ -32,6 +32,7 @@ class CallAgain(Exception):
 
 
 ABSENT: Any = _Absent()
+REST = 4096  # calls that a shut door lets pass before it looks again
 NUMBERS = frozenset((int, float))
 _LONG = 16  # items of a list that stand in a key
 # Types of values that stand in a key as they are: equal ones of one type mean the same. Floats do not: 0.0 and -0.0 are equal.
@@ -195,7 +196,7 @@ class Form:
 
 _FILE = f"{INSIDE}dispatch/plans/<door>"
 _names: dict[str, Any] = {  # with two underscores at the end: no parameter is called so
-    "__name__": __name__, "state__": state, "find__": _find_layout, "pair__": _pair, "tensors__": _tensors, "numbers__": NUMBERS, "ABSENT": ABSENT,
+    "__name__": __name__, "state__": state, "find__": _find_layout, "pair__": _pair, "tensors__": _tensors, "numbers__": NUMBERS, "ABSENT": ABSENT, "CallAgain": CallAgain,
     "type__": type, "map__": map, "tuple__": tuple, "list__": list, "str__": str, "Exception": Exception,
 }  # fmt: skip
 shortcuts.read_by(_names)
@@ -256,7 +257,16 @@ def write_code(name: str, parameters: Parameters, form: Form) -> tuple[CodeType,
 def shut_code(name: str) -> CodeType:
     """The code of a door that is shut."""
     return _code_within(
-        _run(["def outer(call_, door_):", "  def door__(*args, **kwargs):", "    return door_.rest(call_, args, kwargs)"]),
+        _run(
+            [
+                "def outer(call_, door_):",
+                "  def door__(*args, **kwargs):",
+                "    door_.skipped += 1",
+                f"    if door_.skipped >= {REST}: door_.reopen(call_)",
+                "    try: return door_.long(*args, **kwargs)",
+                "    except CallAgain as again: return call_(*again.given, **again.named)",
+            ]
+        ),
         name,
     )
 

@@ -14,6 +14,7 @@ from tritensor.dispatch.plans.door_code import (
     HANDED_ON,
     NUMBER,
     NUMBERS,
+    REST,
     CallAgain,
     Form,
     Parameters,
@@ -40,7 +41,6 @@ KEPT = 1024  # plans of a door; when there are more, all are dropped and made an
 FRESH = 64  # calls in a row with a key that nobody has seen, after which one call in so many is looked at
 LARGE = 1 << 26  # bytes of a tensor with which a call takes longer than its way
 VAIN = 32  # calls in a row that could not be planned, after which a door is shut
-REST = 4096  # calls that a shut door lets pass before it looks again
 _doors: weakref.WeakSet[Door] = weakref.WeakSet()
 _learning = locks.lock()
 
@@ -109,18 +109,11 @@ class Door:
         except CallAgain as again:
             return call(*again.given, **again.named)
 
-    @wrapper
-    def rest(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call through a shut door."""
-        self.skipped += 1
-        if self.skipped >= REST:
-            self.shut, self.vain, self.skipped = False, 0, 0
-            with _learning:
-                put_code(call, self.code or first_code)
-        try:
-            return self.long(*args, **kwargs)
-        except CallAgain as again:
-            return call(*again.given, **again.named)
+    def reopen(self, call: FunctionType) -> None:
+        """Look at calls again, after so many that were let pass."""
+        self.shut, self.vain, self.skipped = False, 0, 0
+        with _learning:
+            put_code(call, self.code or first_code)
 
     @wrapper
     def miss(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], more: tuple[Any, ...], others: dict[str, Any]) -> Any:

@@ -24,6 +24,7 @@ from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops, registry
 from tritensor.tensor import rare_attributes as extras
 from tritensor.tensor.core import Tensor, ensure_extra, new_output, new_tensor
+from tritensor.tensor.rare_attributes import Extra
 
 Path = tuple[tuple[Any, dict[str, Any], tuple[Any, ...]], ...]
 _node, _tracked = Tensor.__dict__["_node"], Tensor.__dict__["_tracked"]
@@ -227,8 +228,9 @@ def rebase_history(x: Tensor, value: Tensor, who: str, own: bool = False) -> Non
 def mark_parts(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Several views that one call gives: none of them can be written in the graph."""
     for part in parts:
-        extra = ensure_extra(part)
-        extra.origin = extra.origin or "parts"
+        if part._extra is None:  # no other thread knows a part yet
+            part._extra = Extra()
+        part._extra.origin = part._extra.origin or "parts"
     if here.noting is not None:
         here.noting.note_call(mark_parts, parts)
     return parts

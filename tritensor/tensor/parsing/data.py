@@ -13,6 +13,9 @@ from tritensor.ops.array import from_host, to_host
 from tritensor.tensor.core import Tensor, new_tensor
 
 _NUMBERS = frozenset((bool, int, float, complex))
+_FLOATS = {float}
+_FEW = 64  # of more, numpy's two passes are the sooner way
+_EVERY_TYPE_HOLDS = 65504  # float16's largest number: what a default type can hold whatever it is
 _SEQUENCES = (list, tuple, range)
 
 
@@ -44,6 +47,8 @@ def parse_values(name: str, data: Any, dtype: Any) -> np.ndarray:
     Nested lists have the type that all they hold promote to. Raises ShapeError for ragged ones, DTypeError for what is no
     number, NumberRangeError for a Python number that the type asked for cannot hold.
     """
+    if dtype is None and (found := _few_plain(data)) is not None:
+        return found
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
     if isinstance(data, Tensor):
         return _cast_to(to_host(data._array), wanted)
@@ -62,6 +67,30 @@ def parse_values(name: str, data: Any, dtype: Any) -> np.ndarray:
         # Python numbers are meant exactly, so one that does not fit is a mistake; arrays are cast as C casts.
         _refuse_out_of_range(name, found, wanted)
     return _cast_to(found, wanted)
+
+
+def is_made_anew(data: Any) -> bool:
+    """Whether `parse_values` gives memory that nobody else holds."""
+    return type(data) in _NUMBERS or isinstance(data, _SEQUENCES)
+
+
+def _few_plain(data: Any) -> np.ndarray | None:
+    """A Python number, or a list of a few floats, which need no further look; None for all else, and for what might be out of range."""
+    kind = type(data)
+    if kind is float:
+        return np.array(data, dtypes.default_float().numpy) if -_EVERY_TYPE_HOLDS <= data <= _EVERY_TYPE_HOLDS else None
+    if kind is bool:
+        return np.array(data)
+    if kind is int:
+        return np.array(data, np.int64) if -_EVERY_TYPE_HOLDS <= data <= _EVERY_TYPE_HOLDS else None
+    if (
+        kind is not list
+        or not 0 < len(data) <= _FEW
+        or set(map(type, data)) != _FLOATS
+        or not -_EVERY_TYPE_HOLDS <= min(data) <= max(data) <= _EVERY_TYPE_HOLDS
+    ):
+        return None
+    return np.array(data, dtypes.default_float().numpy)
 
 
 def _collect_types(data: Any, types: set[Any]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tritensor.cuda.memory import pinned
 from tritensor.ground import dtypes
-from tritensor.ground.device import as_device, device
+from tritensor.ground.device import as_device, cpu, device
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, dims_by_stride, preserve_format, strides_in_format
 from tritensor.ground.transforms import WrappedArray, transform
@@ -22,7 +22,7 @@ from tritensor.tensor import dlpack
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import pin_memory as to_pinned
 from tritensor.tensor.functions.shaping.reshaping import parse_sizes, unpack_sequence
-from tritensor.tensor.parsing.data import parse_values
+from tritensor.tensor.parsing.data import is_made_anew, parse_values
 from tritensor.tensor.public_api.publish import function
 
 
@@ -54,7 +54,9 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     """
     # A copy of a tensor stays on its device unless another is given.
     where = as_device(device) if device is not None else data.device if isinstance(data, Tensor) else as_device(None)
-    return finish_tensor(new_tensor(from_host(parse_values("tensor", data, dtype), where)), requires_grad, pin_memory)
+    values = parse_values("tensor", data, dtype)
+    made = new_tensor(values if where is cpu and is_made_anew(data) else from_host(values, where))
+    return finish_tensor(made, requires_grad, pin_memory) if requires_grad or pin_memory else made
 
 
 @function(method=False)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import update_wrapper
 from operator import index as as_index
 from typing import Any
 
 import numpy as np
 
+from tritensor.dispatch.plans.door_code import open_door
+from tritensor.dispatch.plans.doors import Door
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.ground.thread_state import here
@@ -301,9 +304,13 @@ def _conjugate_transpose(x: Tensor) -> Tensor:
     return t(x).conj()  # type: ignore[no-any-return]
 
 
-Tensor.T = property(_reverse_dims)  # type: ignore[assignment, method-assign]
-# Properties take the bare functions: no arguments need validation.
-Tensor.mT = property(matrix_transpose.__wrapped__)  # type: ignore[assignment, method-assign]
+def _planned_property(f: Callable[[Tensor], Tensor]) -> Any:
+    """A property whose getter has plans. It takes the bare function: no arguments need validation."""
+    return property(update_wrapper(open_door(Door(f, f, f.__name__)), f))
+
+
+Tensor.T = _planned_property(_reverse_dims)  # type: ignore[assignment, method-assign]
+Tensor.mT = _planned_property(matrix_transpose.__wrapped__)  # type: ignore[assignment, method-assign]
 Tensor.H = property(_conjugate_transpose)  # type: ignore[assignment, method-assign]
 Tensor.mH = property(twin(adjoint, "Tensor.mH"))  # type: ignore[assignment, method-assign]
 
