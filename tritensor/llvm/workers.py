@@ -243,7 +243,7 @@ class Workers:
         place = (first - self._memory.ctypes.data) // 8
         self._boxes = self._memory[place : place + count * _BOX].reshape(count, _BOX)
         self._at = first
-        self._bytes = memoryview(self._boxes).cast("B")
+        self._bytes = self._boxes.data.cast("B")
         self._mine = bytearray(8 * (1 + ARGUMENTS))
         self._mine_at = ctypes.addressof(ctypes.c_char.from_buffer(self._mine))
         self._work: list[Callable[[], Any] | None] = [None] * count

@@ -10,12 +10,13 @@ from weakref import ref
 import numpy as np
 
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import Node, Version, next_sequence, version_of
+from tritensor.autograd.node import Branch, Node, Version, next_sequence, version_of
 from tritensor.autograd.saved import note_all_borrowed, note_borrowed
 from tritensor.dispatch import dispatcher
 from tritensor.dispatch.nodes import record_node
 from tritensor.dispatch.plans.computing import Computing, choose, ready_number
 from tritensor.dispatch.plans.recorder import NUMBER, REGISTER, Step, has_complex, has_gradient
+from tritensor.ground import dtypes
 from tritensor.ground.call_site import INSIDE, mark_wrapper
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import running
@@ -139,10 +140,9 @@ class _Text:
         lines.append(f"y = {call}")
         if how.wrap:
             lines += ["if type(y) is not ndarray:", _INDENT + "y = asarray(y)"]
-        layout = self.constant(layout_of(result))
-        lines += [f"{t} = make(Tensor)", f"{t}._array = y", f"{t}._layout = {layout}", f"{t}._grad = {t}._extra = None"]
         node = step.recorded and has_gradient(step)
         keeps_result = node and op.keep(step.tracked)[1][0]
+        self._tensor(t, "y", result)
         base = f"t{step.inputs[0][1]}" if op.view else ""
         if op.view:
             lines.append(f"{t}._version_counter = {base}._version_counter or version_of({base})")
@@ -157,14 +157,55 @@ class _Text:
                 f"record_node({self.constant(op)}, {self._inputs(step)}, {self._attributes(step)}, ({t},), (y,))",
             ]
         else:
-            self._node(step, op, t)
+            self._node(step, op, "((y, version),)" if keeps_result else "None")
+            lines += [f"{t}._node = n", f"{t}._tracked = True"]
         if op.view:
             path = self.constant((op, step.attrs, ((step.arrays[0].shape, step.arrays[0].dtype),)))
             lines.append(f"join_views({t}, {base}, {path})" if state.enabled else f"{t}._record_view_of({base}, {path}, False)")
 
-    def _node(self, step: Step, op: Op, t: str) -> None:
-        """The lines of a plain node, as `record_node` makes it."""
-        kept_in, kept_out, wants_shapes = op.keep(step.tracked)
+    def _tensor(self, t: str, array: str, result: Any) -> None:
+        """The lines of a tensor on an array, but for its place in the graph and among views."""
+        self.lines += [
+            f"{t} = make(Tensor)",
+            f"{t}._array = {array}",
+            f"{t}._layout = {self.constant(layout_of(result))}",
+            f"{t}._grad = {t}._extra = None",
+        ]
+
+    def _several_results(self, step: Step, op: Op, call: str) -> None:
+        """The lines of a call that gives several arrays: of tensors, and of what only the node keeps."""
+        tensors, arrays = [f"t{self.next + i}" for i in range(op.public)], [f"y{i}" for i in range(len(step.results))]
+        self.next += op.public
+        self.lines.append(f"{', '.join(arrays)}, = {call}")
+        for y, result in zip(arrays, step.results, strict=True):
+            if isinstance(result, np.ndarray) and result.shape == ():  # numpy gives a scalar
+                self.lines += [f"if type({y}) is not ndarray:", f"{_INDENT}{y} = asarray({y})"]
+        if has_complex(step):
+            given = f"{self.constant(op)}, {self._inputs(step)}, {self._attributes(step)}, ({', '.join(arrays)},), {step.recorded}"
+            self.lines.append(f"{', '.join(tensors)} = outputs({given})")
+            return
+        kept = op.keep(step.tracked)[1] if step.recorded else (False,) * len(arrays)
+        for t, y, result, keeps in zip(tensors, arrays, step.results, kept, strict=False):
+            self._tensor(t, y, result)
+            self.lines += [
+                f"{t}._version_counter = {f'{y}_version = Version()' if keeps else 'None'}",
+                f"{t}._view_path = {t}._node = None",
+                f"{t}._tracked = False",
+            ]
+        if not step.recorded:
+            return
+        held = [
+            "None" if not k else f"({y}, {f'{y}_version' if i < op.public else 'Version()'})"
+            for i, (y, k) in enumerate(zip(arrays, kept, strict=True))
+        ]
+        self._node(step, op, f"({', '.join(held)},)" if any(kept) else "None")
+        for i, t in enumerate(tensors):
+            if op.public == 1 or dtypes.has_gradient(step.results[i].dtype):
+                self.lines += [f"{t}._node = {'n' if op.public == 1 else f'Branch(n, {i})'}", f"{t}._tracked = True"]
+
+    def _node(self, step: Step, op: Op, outputs: str) -> None:
+        """The lines of a plain node `n`, as `record_node` makes it, that keeps these outputs."""
+        kept_in, _, wants_shapes = op.keep(step.tracked)
         kept = [kept_in[min(i, len(kept_in) - 1)] for i in range(len(step.inputs))]
         meta = None
         if wants_shapes and not (
@@ -174,21 +215,14 @@ class _Text:
         edges = ", ".join([f"{x}._node or {x}" if on else "None" for x, on in zip(self._names(step), step.tracked, strict=True)])
         inputs = ", ".join([x if k else "None" for x, k in zip(self._names(step), kept, strict=True)])
         self.lines += [
-            f"n = {t}._node = make(Node)", f"n.op = {self.constant(op)}", f"n.edges = ({edges},)", f"n.inputs = {f'({inputs},)' if any(kept) else 'None'}",
-            f"n.outputs = {'((y, version),)' if kept_out[0] else 'None'}", f"n.attrs = {self._attributes(step)}", f"n.meta = {self.constant(meta)}",
-            "n.hooks = None", "n.sequence = next_sequence()", f"{t}._tracked = True",
+            "n = make(Node)", f"n.op = {self.constant(op)}", f"n.edges = ({edges},)", f"n.inputs = {f'({inputs},)' if any(kept) else 'None'}",
+            f"n.outputs = {outputs}", f"n.attrs = {self._attributes(step)}", f"n.meta = {self.constant(meta)}",
+            "n.hooks = None", "n.sequence = next_sequence()",
         ]  # fmt: skip
         if step.borrows:
             self.lines.append("note_all_borrowed(n)")
         elif op.borrows:
             self.lines.append("note_borrowed(n)")
-
-    def _several_results(self, step: Step, op: Op, call: str) -> None:
-        names = [f"t{self.next + i}" for i in range(op.public)]
-        self.next += op.public
-        self.lines += [f"y = as_arrays({call})"]
-        made = f"outputs({self.constant(op)}, {self._inputs(step)}, {self._attributes(step)}, y, {step.recorded})"
-        self.lines.append(f"{', '.join(names)} = {made}")
 
     def _attributes(self, step: Step) -> str:
         kept = self.constant(step.attrs)
@@ -227,9 +261,9 @@ def _names() -> dict[str, Any]:
     """What texts name beside their constants."""
     return {
         "__name__": __name__,  # by which numpy's warnings are told apart
-        "make": object.__new__, "drawn": _drawn, "Tensor": dispatcher._Tensor, "Node": Node, "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
+        "make": object.__new__, "drawn": _drawn, "Tensor": dispatcher._Tensor, "Node": Node, "Branch": Branch, "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
         "note_borrowed": note_borrowed, "note_all_borrowed": note_all_borrowed, "ref": ref, "ndarray": np.ndarray, "asarray": np.asarray,
-        "record_node": record_node, "outputs": dispatcher._outputs, "as_arrays": _as_arrays, "join_views": _join_views, "apart": _apart, "Unplanned": Unplanned,
+        "record_node": record_node, "outputs": dispatcher._outputs, "join_views": _join_views, "apart": _apart, "Unplanned": Unplanned,
     }  # fmt: skip
 
 
@@ -248,11 +282,6 @@ def _drawn(blocks: int) -> tuple[int, int]:
     if running.levels or here.capture is not None:  # where numbers are drawn otherwise
         raise Unplanned
     return default_generator.take(blocks)
-
-
-def _as_arrays(results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Several results, numpy's scalars among them as arrays."""
-    return tuple([np.asarray(r) if isinstance(r, np.generic) else r for r in results])
 
 
 @functools.cache
