@@ -350,12 +350,15 @@ def _finish(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], out: A
 
 def _seen(t: Any, args: tuple[Any, ...], dirty: tuple[Any, ...]) -> Any:
     """An output that is an input as it came is a view of it."""
-    return nodes.view_of(t) if _holds(args, t) and hasattr(t, "_array") and not _holds(dirty, t) else t
+    return nodes.view_of(t) if _holds(args, t) and hasattr(t, "_array") and not (dirty and _holds(dirty, t)) else t
 
 
 def _holds(among: tuple[Any, ...], t: Any) -> bool:
     """Whether t itself is there; `in` would compare tensors by their elements."""
-    return any([x is t for x in among])
+    for x in among:  # noqa: SIM110  # sooner than any() for the few that there are
+        if x is t:
+            return True
+    return False
 
 
 def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: tuple[Any, ...]) -> list[Any]:
@@ -367,7 +370,7 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
     if state.watch is not None:
         state.watch(node)
     differentiable = [hasattr(t, "_array") and has_gradient(t._array.dtype) and not _holds(ctx.non_differentiable, t) for t in outs]
-    several = sum(differentiable) > 1
+    several = len(outs) > 1 and sum(differentiable) > 1
     places: dict[int, int] = {}
     wired: list[Any] = []
     for i, (t, yes) in enumerate(zip(outs, differentiable, strict=True)):

@@ -293,8 +293,11 @@ def leave_base(x: Tensor) -> None:
 # -- what a Function returns
 def view_of(x: Tensor) -> Tensor:
     """The same memory as another tensor, one that must not be written in the graph."""
-    with no_grad():
+    before, state.enabled = state.enabled, False  # as no_grad() does
+    try:
         y: Tensor = ops.reshape(x, shape=x._array.shape)
+    finally:
+        state.enabled = before
     ensure_extra(y).origin = "function"
     return y
 
