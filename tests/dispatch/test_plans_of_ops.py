@@ -147,6 +147,14 @@ def test_a_tensor_and_a_number(name: str, tracked: bool) -> None:
                     assert not difference(quick, long, cast), (name, dtype, given, difference(quick, long))
 
 
+@pytest.mark.parametrize("name", ["sub", "pow", "le", "hypot", "atan2", "fmod", "logical_and", "logical_xor", "logaddexp", "xlogy"])
+def test_a_number_comes_first(name: str) -> None:
+    for dtype in ("float32", "float64"):
+        for number in (True, 2, 1.5):
+            path, x = planned(op_calls.bind(registry[name])), made((2, 3), dtype)
+            assert not difference(outcome(path, number, x), outcome(apply, registry[name], number, x)), (dtype, number)
+
+
 @pytest.mark.parametrize(("name", "on"), [("sub", "cpu"), ("mul", "cpu"), ("div", "cpu"), ("maximum", "cpu"), ("mul", "cuda")])
 def test_gradients_of_two_inputs(name: str, on: str) -> None:
     op, path = registry[name], planned(getattr(ops, name))
