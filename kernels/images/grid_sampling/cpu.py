@@ -148,22 +148,27 @@ def _taken(
         yield first, len(part), Taken(cells, np.stack([_product(taps, which) for which in chosen]), taps, chosen)
 
 
-def _walk(what: str, planes: np.ndarray | None, given: np.ndarray | None, t: Taken, image: int, made: np.ndarray) -> None:
-    """Over an image's channels, positions and taps, see cpu_llvm.function: `planes` (C, cells), what is `given` (C, P), and what is `made`."""
-    arrays = [x for x in (planes, given, made) if x is not None]
-    count = made.shape[1] if given is None else given.shape[1]
+def _walk(what: str, planes: np.ndarray | None, given: np.ndarray | None, t: Taken, made: np.ndarray, first: int = 0) -> None:
+    """Over images, their channels, positions and taps, see cpu_llvm.function: `planes` (N, C, cells), what is `given` (N, C, P), and what is `made`, for each
+    image in turn or, of "along", beside each other. Their positions are those of `t` from image `first` on."""
+    one = planes if given is None else given
+    assert one is not None
+    count = made.shape[2] if given is None else given.shape[2]
     function = cpu_llvm.function(t.weights.dtype, len(t.cells), what)
     if function is None:
-        part = slice(image * count, (image + 1) * count)
-        _walk_in_numpy(what, planes, given, t.cells[:, part], t.weights[:, part], made)
+        for i in range(len(one)):
+            part = slice((first + i) * count, (first + i + 1) * count)
+            plane, grads = (None if x is None else x[i] for x in (planes, given))
+            _walk_in_numpy(what, plane, grads, t.cells[:, part], t.weights[:, part], made[:, i * count :] if what == "along" else made[i])
         return
-    start, item = image * count, t.weights.itemsize
-    addresses = [0 if x is None else x.ctypes.data for x in (planes, given)]
-    steps = [0 if x is None else x.strides[0] for x in (planes, given)]
-    function(
-        *addresses, t.cells.ctypes.data + start * 8, t.weights.ctypes.data + start * item, made.ctypes.data, len(arrays[0]), count, *steps,
-        0 if what == "along" else made.strides[0], t.cells.shape[1],
-    )  # fmt: skip
+    arrays = (planes, given, t.cells, t.weights, made)
+    steps = [0 if x is None else x.strides[0] for x in (planes, given)]  # bytes from image to image
+    steps += [count * 8, count * t.weights.itemsize, count * made.itemsize if what == "along" else made.strides[0]]
+    starts = [0 if x is None else x.__array_interface__["data"][0] for x in arrays]
+    starts[2:4] = [start + first * step for start, step in zip(starts[2:4], steps[2:4], strict=True)]
+    rows = [0 if x is None else x.strides[1] for x in (planes, given, None if what == "along" else made)]
+    for i in range(len(one)):
+        function(*[start + i * step for start, step in zip(starts, steps, strict=True)], one.shape[1], count, *rows, t.cells.shape[1])
 
 
 def _walk_in_numpy(what: str, planes: Any, given: Any, cells: np.ndarray, weights: np.ndarray, made: np.ndarray) -> None:
@@ -188,8 +193,7 @@ def sample(x: np.ndarray, grid: np.ndarray, mode: str, padding: str, align: bool
     images = np.ascontiguousarray(x).reshape(n, c, -1)
     with SILENT():
         for first, some, t in _taken(grid, sizes, mode, padding, align):
-            for i in range(some):
-                _walk("read", images[first + i], None, t, i, y[first + i])
+            _walk("read", images[first : first + some], None, t, y[first : first + some])
     return y
 
 
@@ -198,13 +202,13 @@ def to_image(g: np.ndarray, grid: np.ndarray, sizes: tuple[int, ...], mode: str,
     n, c = g.shape[:2]
     dx = np.zeros((n, c, math.prod(sizes)), g.dtype)
     if g.size:
-        g, sums = np.ascontiguousarray(g), np.empty(dx.shape[1:])
+        g, sums = np.ascontiguousarray(g), np.empty((1, *dx.shape[1:]))
         for first, some, t in _taken(grid, sizes, mode, padding, align, given=True):
             for i in range(some):
                 # many positions may add to one cell: in float32 their sum would drift
                 sums.fill(0)
-                _walk("add", None, g[first + i], t, i, sums)
-                dx[first + i] = sums
+                _walk("add", None, g[first + i : first + i + 1], t, sums, i)
+                dx[first + i] = sums[0]
     return dx.reshape(n, c, *sizes)
 
 
@@ -217,8 +221,7 @@ def to_grid(g: np.ndarray, x: np.ndarray, grid: np.ndarray, mode: str, padding: 
     images, g = np.ascontiguousarray(x).reshape(n, x.shape[1], -1), np.ascontiguousarray(g)
     for first, some, t in _taken(grid, sizes, mode, padding, align, sloped=True):
         along = np.zeros(t.cells.shape, g.dtype)
-        for i in range(some):
-            _walk("along", images[first + i], g[first + i], t, i, along[:, i * count :])
+        _walk("along", images[first : first + some], g[first : first + some], t, along)
         for k, chosen in enumerate(t.chosen):
             for d in range(len(sizes)):
                 slopes = _product(t.axes, chosen, d)
