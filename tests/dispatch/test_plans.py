@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import math
 import os
@@ -15,10 +16,12 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tritensor import dispatch
 from tritensor.dispatch.plans import door_code, doors
 from tritensor.dispatch.plans.door_code import open_door
 from tritensor.ground import shortcuts
 from tritensor.nn import functional as F
+from tritensor.ops.table import registry
 from tritensor.tensor.public_api.publish import _door_of
 
 pytestmark = pytest.mark.quick
@@ -310,6 +313,19 @@ def test_transforms_see_every_op() -> None:
     assert tt.func.grad(lambda t: (t * t).sum())(x).tolist() == [2.0, 4.0]
     assert tt.func.vmap(lambda t: t * t)(x).tolist() == [1.0, 4.0]
     assert tt.func.jvp(lambda t: t * t, (x,), (tt.ones(2),))[1].tolist() == [2.0, 4.0]
+
+
+def test_calls_inside_a_transform_shut_no_door_and_what_they_come_to_is_planned() -> None:
+    x = tt.arange(6.0).reshape(2, 3)
+    tt.ops.fmod(x, x + 1)
+    door = _door_of(tt.ops.fmod)
+    door.forget()
+    for _ in range(doors.VAIN + 2):
+        assert tt.vmap(lambda t: tt.ops.fmod(t, t + 1))(x).tolist() == x.tolist()
+    assert not door.shut
+    assert list(door.plans)  # of the batch
+    held = dataclasses.replace(registry["fmod"], cpu=np.multiply)
+    assert dispatch.run_planned(held, (x, x), {}).tolist() == (x * x).tolist()  # of a record that is held, whatever goes by its name
 
 
 def test_an_op_registered_anew_and_a_function_put_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

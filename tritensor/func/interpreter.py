@@ -12,7 +12,7 @@ from typing import Any
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
 from tritensor.autograd.saved import note_all_borrowed
-from tritensor.dispatch import apply
+from tritensor.dispatch import apply, run_planned
 from tritensor.dispatch.nodes import share, written
 from tritensor.func.rules import map_op
 from tritensor.func.tangents import push, zeros_like
@@ -48,7 +48,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
 def _run_in_grad(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
     """Inside a derivative: the op below, recorded there as the derivative was called."""
     with recording(level):
-        out = apply(op, *[below(x, level) for x in inputs], **attrs)
+        out = run_planned(op, [below(x, level) for x in inputs], attrs)
     return tuple([wrap(y, level) for y in (out if op.public > 1 else (out,))])
 
 
@@ -57,7 +57,7 @@ def _run_in_vmap(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str,
     values = tuple([below(x, level) for x in inputs])
     flags = tuple([level_of(x) is level and x._array.batched for x in inputs])
     if True not in flags:  # no input differs between the examples: the op runs once
-        out = apply(op, *values, **attrs)
+        out = run_planned(op, values, attrs)
         return tuple([wrap(y, level) for y in (out if op.public > 1 else (out,))])
     out = map_op(op, level, values, flags, attrs)
     return tuple([wrap(y, level, batched=True) for y in (out if op.public > 1 else (out,))])
@@ -67,7 +67,7 @@ def _run_in_jvp(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, 
     """Inside jvp: the op of the primals, and its derivative along the tangents."""
     primals = tuple([below(x, level) for x in inputs])
     tangents = tuple([x._array.tangent if level_of(x) is level else None for x in inputs])
-    out = apply(op, *primals, **attrs)
+    out = run_planned(op, primals, attrs)
     outs = out if op.public > 1 else (out,)
     moved = push(op, primals, tangents, attrs, outs) if any(t is not None for t in tangents) else (None,) * len(outs)
     if op.view:  # of a tangent that lies as its primal does: a copy would miss what is written

@@ -11,7 +11,7 @@ from typing import Any
 from tritensor.autograd import engine
 from tritensor.autograd.modes import enable_grad, state
 from tritensor.autograd.node import ComplexNode, Node
-from tritensor.dispatch import apply
+from tritensor.dispatch import apply, run_planned
 from tritensor.func.wrapping import highest, in_graph, node_of, settle
 from tritensor.ground import dtypes
 from tritensor.ground.transforms import GRAD, Level, WrappedArray
@@ -71,7 +71,7 @@ def push(
     if op.rule is None or not any(dtypes.has_gradient(y._array.dtype) for y in outs):  # integers and comparisons do not move
         return (None,) * len(outs)
     if op.name in LINEAR:
-        return (apply(op, *tangents, **attrs),)
+        return (run_planned(op, tangents, attrs),)
     if op.name == "embedding":  # linear, the row of padding too, which gradients leave out
         return (apply(op, tangents[0], primals[1], padding_idx=None),)
     if op.name in JOINED:
@@ -95,7 +95,7 @@ def _push_bilinear(op: Op, primals: tuple[Any, ...], tangents: tuple[Tensor | No
     total = None
     for i, t in enumerate(tangents):
         if t is not None:
-            part = apply(op, *[t if k == i else x for k, x in enumerate(primals)], **attrs)
+            part = run_planned(op, [t if k == i else x for k, x in enumerate(primals)], attrs)
             total = part if total is None else ops.add(total, part)
     return total
 

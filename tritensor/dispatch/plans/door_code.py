@@ -38,7 +38,7 @@ _LONG = 16  # items of a list that stand in a key
 # Types of values that stand in a key as they are: equal ones of one type mean the same. Floats do not: 0.0 and -0.0 are equal.
 _ATOMS: set[type] = {int, bool, type(None), str, dtypes.DType, device, MemoryFormat, type, type(Ellipsis), _Absent}
 note_atom = _ATOMS.add
-_tensors: set[type] = set()  # classes of tensors that have been here
+tensor_classes: set[type] = set()  # classes of tensors that have been here
 
 # Kinds of arguments, by which the code differs.
 TENSOR, OPTIONAL, NUMBER, ATOM, FLOAT, DIMS, TENSORS, GENERAL, MISSING = range(9)
@@ -87,7 +87,7 @@ _BEFORE = {
 }  # fmt: skip
 
 
-def _find_layout(x: Any) -> Any:
+def find_layout(x: Any) -> Any:
     """A tensor's layout, kept with it; None where calls with it are not planned."""
     found = x._layout = layout_of(x._array)
     return found
@@ -96,8 +96,8 @@ def _find_layout(x: Any) -> Any:
 def _pair(value: Any) -> tuple[Any, Any]:
     """Any value as it stands in a key."""
     kind = type(value)
-    if kind in _tensors:
-        return value._layout or _find_layout(value), value._tracked
+    if kind in tensor_classes:
+        return value._layout or find_layout(value), value._tracked
     if kind is tuple or kind is list:
         return kind, tuple([_pair(v) for v in value])
     return kind, value or str(value)
@@ -107,7 +107,7 @@ def kind_of(value: Any, number: bool = False) -> int | None:
     """What an argument is; None for what calls are not planned with."""
     kind = type(value)
     if isinstance(value, dispatcher._Tensor):
-        _tensors.add(kind)
+        tensor_classes.add(kind)
         return TENSOR
     if value is ABSENT:
         return MISSING
@@ -196,7 +196,8 @@ class Form:
 
 _FILE = f"{INSIDE}dispatch/plans/<door>"
 _names: dict[str, Any] = {  # with two underscores at the end: no parameter is called so
-    "__name__": __name__, "state__": state, "find__": _find_layout, "pair__": _pair, "tensors__": _tensors, "numbers__": NUMBERS, "ABSENT": ABSENT, "CallAgain": CallAgain,
+    "__name__": __name__, "state__": state, "find__": find_layout, "pair__": _pair, "tensors__": tensor_classes, "numbers__": NUMBERS, "ABSENT": ABSENT,
+    "CallAgain": CallAgain,
     "type__": type, "map__": map, "tuple__": tuple, "list__": list, "str__": str, "Exception": Exception,
 }  # fmt: skip
 shortcuts.read_by(_names)

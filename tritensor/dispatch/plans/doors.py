@@ -18,9 +18,11 @@ from tritensor.dispatch.plans.door_code import (
     CallAgain,
     Form,
     Parameters,
+    find_layout,
     first_code,
     put_code,
     shut_code,
+    tensor_classes,
     write_code,
 )
 from tritensor.dispatch.plans.recorder import Recorder, Step
@@ -133,6 +135,10 @@ class Door:
                     self._begin()
             if self.plans is None:
                 return self.long(*args, **kwargs)
+        if any([type(v) in tensor_classes and not (v._layout or find_layout(v)) for v in args]):
+            return self.long(
+                *args, **kwargs
+            )  # inside a transform: of these calls none is planned, and what they stand for comes here again
         if self.fresh >= FRESH and self.skipped < FRESH:  # given ever new numbers, which are no reason to learn
             self.skipped += 1
             return self.long(*args, **kwargs)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.dispatch import apply
+from tritensor.dispatch import run_planned
 from tritensor.ground.transforms import Level
 from tritensor.ops.table import Op, ops
 from tritensor.tensor.core import Tensor
@@ -54,7 +54,7 @@ class Batch:
 
     def run(self, *inputs: Any, **changed: Any) -> Any:
         """The op of other inputs, with some attributes changed."""
-        return apply(self.op, *inputs, **{**self.attrs, **changed})  # dispatch again: another vmap may lie below
+        return run_planned(self.op, inputs, {**self.attrs, **changed})  # dispatch again: another vmap may lie below
 
 
 Rule = Callable[[Batch], Any]
