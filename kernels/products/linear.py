@@ -16,7 +16,9 @@ from tritensor.kernels.parts.gemm import SMALL, blas, gemm
 from tritensor.kernels.parts.pointwise_samples import normals
 from tritensor.kernels.parts.products.tma_operands import padded
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.llvm import products
+from tritensor.llvm import products, threads
+from tritensor.llvm.loops import SHARED
+from tritensor.llvm.passes.row_programs import Operand, RowProgram
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
 
@@ -46,9 +48,23 @@ def cpu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np
     if x.dtype.itemsize == 2:
         return cpu(x.astype(np.float32), weight.astype(np.float32), None if bias is None else bias.astype(np.float32)).astype(x.dtype)
     y = blas(x, weight.T)
-    if bias is not None:
+    if bias is not None and not (y.size >= SHARED and _add_to_rows(y, bias)):
         y += bias
     return y
+
+
+_ADDED = RowProgram(lambda p, y, b: p.each(lambda y, b: y + b, y, b, into=(y,)))
+
+
+def _add_to_rows(y: np.ndarray, bias: np.ndarray) -> bool:
+    """y += bias on several threads; False where there is one, or no machine code."""
+    n = len(bias)
+    return (
+        threads.count() > 1
+        and bias.flags.c_contiguous
+        and y.flags.c_contiguous
+        and _ADDED((y.size // n, 1, n), (Operand(y, n), Operand(bias, 0)))
+    )
 
 
 def _small(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
 import operator
 import struct
@@ -60,6 +61,7 @@ class Passes:
         self.label, self.passes = "row", 0
         self.known: dict[tuple[int, int], Vector] = {}
         self.written: set[int] = set()  # places of the arrays that are
+        self.added: set[int] = set()  # and of those that sums over rows are added to, and nothing else
 
     # numbers of a row
     def read(self, a: _Array, number: int = 0) -> Vector:
@@ -139,7 +141,8 @@ class Passes:
         before, k = self.label, f"k{self.passes}"
         self.passes += 1
         stores = (*into, *onto)
-        self.written.update([a.place for a in stores])
+        self.written.update([a.place for a in into])
+        self.added.update([a.place for a in onto])
         main, tail = _Body(self, k + "m"), _Body(self, k + "t")
         made = [main.run(formula, operands, f"%{k}i", i * self.width, stores, len(onto)) for i in range(_SIDE_BY_SIDE)]
         last = tail.run(formula, operands, f"%{k}t", 0, stores, len(onto), f"%{k}mask")
@@ -295,8 +298,8 @@ class _Body:
         return Vector(code, carry, "f64") + x.to("f64")
 
 
-def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> tuple[str, set[int]]:
-    """The module, and which arrays it writes, of a program over arrays of these types (None: not given), which are told by a table: rows, parts,
+def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> tuple[str, set[int], set[int]]:
+    """The module, which arrays it writes, and which it adds to, of a program over arrays of these types (None: not given), which are told by a table: rows, parts,
     elements of a part, then of each array where it is and two strides in bytes, then the numbers. Elements are computed in the first array's type,
     16-bit floats in float32."""
     first = next(t[0] for t in types if t is not None)
@@ -339,15 +342,16 @@ def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None,
         "}",
         "",
     ])  # fmt: skip
-    return module, passes.written
+    return module, passes.written, passes.added
 
 
 class _Compiled(NamedTuple):
-    """A program's machine function, which of its arrays it writes, and the function of objects."""
+    """A program's machine function, which of its arrays it writes, which it adds to, and the function of objects."""
 
     function: Any
     address: int
     written: set[int]
+    added: set[int]
     call: Any
 
 
@@ -384,14 +388,14 @@ class RowProgram:
     def _compile(self, types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> _Compiled | None:
         if compiler.refusal():
             return None
-        module, written = _text(self.formula, types, numbers)
+        module, written, added = _text(self.formula, types, numbers)
         at = heads() if self.roles and agree(self.roles, types) else None
         if at is not None:
             module += self.entry(at, self.roles, types, numbers, self.axes, SHARED)
         library = compiler.build_library(module)
         function = library.run
         function.restype, function.argtypes = None, [ctypes.c_char_p]
-        return _Compiled(function, workers.address(function), written, None if at is None else library.call)
+        return _Compiled(function, workers.address(function), written, added, None if at is None else library.call)
 
     def __call__(self, shape: tuple[int, int, int], operands: Sequence[Operand | None], numbers: Sequence[float] = ()) -> bool:
         """Run it over (rows, parts of a row, elements of a part), none of which may be 0; False where there is no machine code."""
@@ -400,26 +404,49 @@ class RowProgram:
         if found is None:
             return False
         arrays: list[tuple[int, int, int]] = []
-        apart = math.prod(shape) >= SHARED and shape[0] > 1  # what all rows write, as sums over them, one thread has to
+        sums: dict[int, np.ndarray] = {}  # over the rows: each thread has some of its own
+        apart = math.prod(shape) >= SHARED and shape[0] > 1 and threads.count() > 1
         for o in operands:
             if o is not None:
-                size = o.array.itemsize
-                apart = apart and (o.row != 0 or len(arrays) not in found.written)
+                size, place = o.array.itemsize, len(arrays)
+                if o.row == 0 and (place in found.written or place in found.added):
+                    # what is written anew for every row one thread has to; 16-bit sums would be rounded once more
+                    apart = apart and place not in found.written and size > 2 and o.array.flags.c_contiguous
+                    sums[place] = o.array
                 arrays.append((o.array.__array_interface__["data"][0], o.row * size, o.part * size))
-        packed = struct.Struct(f"{3 + 3 * len(arrays)}q{len(numbers)}d").pack
-
-        def table(low: int, high: int) -> bytes:
-            rows = [n for at, row, part in arrays for n in (at + low * row, row, part)]
-            return packed(high - low, shape[1], shape[2], *rows, *numbers)
-
-        if apart:
-            kept: list[Any] = []  # tables live until the call is over
-
-            def part(low: int, high: int) -> list[int]:
-                kept.append(ctypes.c_char_p(table(low, high)))
-                return [ctypes.cast(kept[-1], ctypes.c_void_p).value or 0]
-
-            if threads.call(found.address, shape[0], part) is not None:
-                return True
-        found.function(table(0, shape[0]))
+        packed = _table(len(arrays), len(numbers))
+        if not (apart and _by_threads(found.address, shape, arrays, sums, numbers, packed)):
+            found.function(packed.pack(*shape, *itertools.chain(*arrays), *numbers))
         return True
+
+
+@functools.cache
+def _table(arrays: int, numbers: int) -> struct.Struct:
+    """The table that a program reads."""
+    return struct.Struct(f"{3 + 3 * arrays}q{numbers}d")
+
+
+def _by_threads(
+    function: int, shape: tuple[int, int, int], arrays: list[tuple[int, int, int]], sums: dict[int, np.ndarray], numbers: Sequence[float],
+    packed: struct.Struct,
+) -> bool:  # fmt: skip
+    """A program, some of the rows for each thread; False where others are at work."""
+    (rows, parts, n), count, each = shape, min(threads.count(), shape[0]), packed.size
+    room = bytearray(count * each)
+    at = ctypes.addressof(ctypes.c_char.from_buffer(room))
+    others = [{k: np.zeros_like(x) for k, x in sums.items()} for _ in range(count - 1)]
+    low, mine = 0, arrays
+    for i in range(count):
+        high = rows * (i + 1) // count
+        if i:
+            mine = [(a + low * row, row, part) for a, row, part in arrays]
+            for k, x in others[i - 1].items():
+                mine[k] = (x.__array_interface__["data"][0], 0, arrays[k][2])
+        packed.pack_into(room, i * each, high - low, parts, n, *itertools.chain(*mine), *numbers)
+        low = high
+    if threads.call_parts(function, [(at + i * each,) for i in range(count)]) is None:
+        return False
+    for own in others:
+        for k, x in own.items():
+            np.add(sums[k], x, out=sums[k])
+    return True
