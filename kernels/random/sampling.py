@@ -176,22 +176,22 @@ def _normals_into(words: np.ndarray, out: np.ndarray) -> None:
         out[::2], out[1::2] = numpy_polar(words[::2], words[1::2])
 
 
-_kept: dict[tuple[Callable[..., np.ndarray], str], tuple[np.ndarray, np.ndarray]] = {}
+_kept: dict[tuple[Callable[..., np.ndarray], str], tuple[int, int, int, np.ndarray]] = {}
 
 
 def _few(make: Callable[[np.ndarray], np.ndarray], n: int, dtype: np.dtype, seed: int, offset: int) -> np.ndarray:
     """A few numbers, float32 or float64, that `make` makes of words, out of those of a whole chunk of words where it was made into numbers before. Read only."""
-    bits = 8 * dtype.itemsize
-    words, start = ahead(seed, offset, blocks_used(n, bits))
-    source, numbers = _kept.get((make, dtype.char), _NONE)
-    if source is not words:
-        numbers = make(words.reshape(-1).view(np.uint64 if bits == 64 else np.uint32))
-        _kept[make, dtype.char] = words, numbers
-    first = start * 128 // bits
-    return numbers[first : first + n]
+    key, first, end, numbers = _kept.get((make, dtype.char), _NONE)
+    per_block = 16 // dtype.itemsize
+    at = (offset - first) * per_block
+    if key != seed or at < 0 or at + n > end:
+        words, start = ahead(seed, offset, blocks_used(n, 128 // per_block))
+        numbers, at = make(words.reshape(-1).view(np.uint64 if per_block == 2 else np.uint32)), start * per_block
+        _kept[make, dtype.char] = seed, offset - start, len(numbers), numbers
+    return numbers[at : at + n]
 
 
-_NONE = (np.empty((0, 4), np.uint32), np.empty(0, np.float32))
+_NONE = (-1, 0, 0, np.empty(0, np.float32))
 
 
 def _planned_few(make: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Any]:

@@ -60,6 +60,9 @@ def _sort_cpu(x: np.ndarray, *, dim: int, descending: bool = False) -> tuple[np.
 
 
 def _topk_cpu(x: np.ndarray, *, k: int, dim: int, largest: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    if x.ndim == 1 and k and x.size <= cpu_order.FEW and largest and x.dtype.kind != "V":
+        columns = len(x) - 1 - x[::-1].argsort(kind="stable")[: -k - 1 : -1]
+        return x.take(columns), columns
     rows = cpu_order.to_rows(x, dim)
     columns = cpu_order.first_columns(rows, k, largest)
     return cpu_order.from_rows(cpu_order.take_in_rows(rows, columns), x.shape, dim), cpu_order.from_rows(columns, x.shape, dim)

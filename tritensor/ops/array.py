@@ -36,7 +36,7 @@ malloc.keep()
 class Layout:
     """All that a kernel launch depends on of an array but its address; equal ones are one object, so that comparing is `is`."""
 
-    __slots__ = ("__weakref__", "device", "dtype", "residue", "shape", "strides")
+    __slots__ = ("__weakref__", "device", "dtype", "residue", "shape", "size", "strides")
 
     def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, residue: int, device: device) -> None:
         self.shape = shape
@@ -44,6 +44,7 @@ class Layout:
         self.dtype = dtype
         self.residue = residue  # of the address, divided by 16: it decides the width of accesses
         self.device = device
+        self.size: Any = None  # the Size that tensors show, once one was asked
 
 
 # weak: shapes that a program has left behind are forgotten

@@ -97,15 +97,22 @@ class Tensor(HostValues, Methods):
     @property
     def shape(self) -> Size:
         """The size of each dimension, a tuple."""
-        return new_size(Size, self._array.shape)
+        layout = self._layout
+        if layout is None:
+            return new_size(Size, self._array.shape)
+        found: Size = layout.size
+        if found is None:
+            found = layout.size = new_size(Size, layout.shape)
+        return found
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
         if dim is None:
-            return new_size(Size, self._array.shape)
-        if not -self.ndim <= dim < self.ndim:
-            raise IndexError(f"size: dim {dim} is out of range for shape {self._array.shape}")
-        return self._array.shape[dim]
+            return self.shape
+        shape = self._array.shape
+        if not -len(shape) <= dim < len(shape):
+            raise IndexError(f"size: dim {dim} is out of range for shape {shape}")
+        return shape[dim]
 
     @property
     def ndim(self) -> int:

@@ -155,6 +155,9 @@ class HostValues:
         return bool(self.item())
 
     def __float__(self) -> float:
+        array = self._array
+        if type(array) is np.ndarray and array.size == 1 and array.dtype.char in "fd":
+            return array.item()  # type: ignore[no-any-return]
         return float(self._real_item("float"))
 
     def __int__(self) -> int:

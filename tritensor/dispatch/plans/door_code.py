@@ -67,13 +67,13 @@ _PAIRS = {
     TENSOR: "{p}._layout or find__({p}), {p}._tracked",
     ATOM: "type__({p}), {p}",
     FLOAT: "type__({p}), {p} or str__({p})",
-    DIMS: "type__({p}), (*{p}, *map__(type__, {p})) if type__({p}) is tuple__ or type__({p}) is list__ else {p} or str__({p})",
-    TENSORS: "type__({p}), tuple__([part for t in {p} for part in (t._layout or find__(t), t._tracked)])",
+    DIMS: "type__({p}), (*{p}, types__({p})) if type__({p}) is tuple__ or type__({p}) is list__ else {p} or str__({p})",
+    TENSORS: "type__({p}), layouts__({p})",
     OPTIONAL: "{p}_0, {p}_1",
     NUMBER: "{p}_0, {p}_1",
     GENERAL: "{p}_0, {p}_1",
 }
-_REST = "{p}, tuple__(map__(type__, {p}))"  # of atoms that `*p` gathers
+_REST = "{p}, types__({p})"  # of atoms that `*p` gathers
 _BEFORE = {
     OPTIONAL: (
         "if type__({p}) in tensors__:", "    {p}_0, {p}_1 = {p}._layout or find__({p}), {p}._tracked",
@@ -91,6 +91,28 @@ def find_layout(x: Any) -> Any:
     """A tensor's layout, kept with it; None where calls with it are not planned."""
     found = x._layout = layout_of(x._array)
     return found
+
+
+def _types_of(values: Sequence[Any]) -> tuple[type, ...]:
+    """The type of each, for the few that there are in a fraction of map's time."""
+    count = len(values)
+    if count == 2:
+        a, b = values
+        return type(a), type(b)
+    if count == 1:
+        return (type(values[0]),)
+    if count == 3:
+        a, b, c = values
+        return type(a), type(b), type(c)
+    return tuple([type(v) for v in values])
+
+
+def _layouts_of(tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """How several tensors stand in a key: the layout of each, and whether it requires grad."""
+    if len(tensors) == 2:
+        a, b = tensors
+        return a._layout or find_layout(a), a._tracked, b._layout or find_layout(b), b._tracked
+    return tuple([part for t in tensors for part in (t._layout or find_layout(t), t._tracked)])
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
@@ -198,7 +220,7 @@ _FILE = f"{INSIDE}dispatch/plans/<door>"
 _names: dict[str, Any] = {  # with two underscores at the end: no parameter is called so
     "__name__": __name__, "state__": state, "find__": find_layout, "pair__": _pair, "tensors__": tensor_classes, "numbers__": NUMBERS, "ABSENT": ABSENT,
     "CallAgain": CallAgain,
-    "type__": type, "map__": map, "tuple__": tuple, "list__": list, "str__": str, "Exception": Exception,
+    "types__": _types_of, "layouts__": _layouts_of, "type__": type, "tuple__": tuple, "list__": list, "str__": str, "Exception": Exception,
 }  # fmt: skip
 shortcuts.read_by(_names)
 own_codes: set[CodeType] = set()  # of doors

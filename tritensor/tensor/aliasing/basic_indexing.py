@@ -74,7 +74,7 @@ def getitem(x: Tensor, index: Any) -> Tensor | None:
             at, strides = index if index >= 0 else index + shape[0], array.strides
             return _new_view(x, shape, windows.new_window(array, shape[1:], strides[1:], at * strides[0]), (at,))
         # With an Ellipsis numpy gives a view even of one element, without it a scalar.
-        return _new_view(x, shape, array[index, ...], (index if index >= 0 else index + shape[0],))
+        return _new_view(x, shape, array[index] if len(shape) > 1 else array[index, ...], (index if index >= 0 else index + shape[0],))
     if kind is tuple:
         if len(index) > len(shape):
             return None
