@@ -12,13 +12,14 @@ WORKERS := -n auto --maxprocesses 8 --dist worksteal
 # The standard tier, for pytest itself. `make test` asks tests/tiers/; on a GPU: make test ARGS="-m gpu -n 0".
 ANYWHERE := not slow and not static and not gpu and not peer
 
-.PHONY: help demo test test-all test-oldest lint docs pages notebooks wheel bench interop other-kernels libraries array-api clean
+.PHONY: help demo test test-all test-oldest test-twice lint docs pages notebooks wheel bench interop other-kernels libraries array-api clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    set up $(VENV), train LeNet on real handwritten digits, draw what it learned"
 	@echo "make test    set up $(VENV), run the tests that your changes touch; in a clean tree the quick ones (TIER=quick, TIER=standard: all that .ci/run asks)"
 	@echo "make test-all run every test that needs neither a GPU nor PyTorch, under the newest Triton and the oldest"
+	@echo "make test-twice run the quick tests with every call made twice, the second time by its plan"
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    run the examples and the notebooks, build the site into build/site/"
 	@echo "make pages   write anew what tools write: the index of ops, exports, stubs, pages, mistakes"
@@ -50,6 +51,11 @@ OLDEST := tests/cuda tests/llvm
 test-oldest: $(VENV)-oldest/.ready
 	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -m "$(ANYWHERE)" $(WORKERS) $(OLDEST)
 	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -m family $(WORKERS) tests/ops
+
+# Every call made twice, the second time by its plan, which is told from the long way by nothing.
+TWICE ?=
+test-twice: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -p tests.dispatch.twice -m "not standard and $(ANYWHERE)" $(WORKERS) $(TWICE)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

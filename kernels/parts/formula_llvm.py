@@ -156,7 +156,7 @@ def with_machine_code(
     for name in _COPIED:
         if hasattr(plain, name):
             setattr(cpu_side, name, getattr(plain, name))
-    # `bare`: what fast paths call of float32 and float64 arrays, without the care for numbers and 16-bit floats
+    # `bare`: what plans call of float32 and float64 arrays, without the care for numbers and 16-bit floats
     bare = plain if isinstance(plain, np.ufunc) else getattr(plain, "bare", None)
     if bare is not None and halves:
         cpu_side.bare = bare  # type: ignore[attr-defined]

@@ -231,7 +231,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
 
     Args:
         policy_fn_or_list: ops whose results are kept, `[ops.aten.mm.default, ...]`, or `policy(ctx, op, *args, **kwargs)`, which gives a CheckpointPolicy (or
-            True to keep). Ops that run by the fast path of a Tensor's own method, and views, are not asked about: they run again.
+            True to keep). Views, writes in place, and what draws or fills are not asked about: they run again.
         allow_cache_entry_mutation: take a kept result also where somebody wrote over it since.
 
     Raises:

@@ -45,7 +45,7 @@ _REASONS = {
 class StaleView(Tensor):
     """What a view becomes, for a while, when its base is written in the graph: it finds its new node when somebody looks for it.
 
-    So a write costs nothing for views that are not used again, and the fast paths, which read `_tracked` and `_node` of every tensor, pay
+    So a write costs nothing for views that are not used again, and plans, which read `_tracked` and `_node` of every tensor, pay
     nothing for views at all.
     """
 
