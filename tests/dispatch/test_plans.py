@@ -114,6 +114,21 @@ def test_lists_and_tuples_and_arguments_by_name() -> None:
             x.unsqueeze(dim=0, axis=1)
 
 
+def test_shapes_and_devices_of_tensors() -> None:
+    x = tt.arange(6.0)
+    assert taught(lambda: x.reshape(tt.Size((2, 3)))).shape == (2, 3)
+    assert plans_of(tt.Tensor.reshape) == 1
+    assert x.reshape((2, 3)).shape == (2, 3)
+    assert plans_of(tt.Tensor.reshape) == 2  # a tuple is another class
+    for on in (tt.device("cpu"), "cpu", x.device):
+        assert taught(lambda on=on: x.to(on)) is x
+        assert taught(lambda on=on: x.to(on, tt.float64)).dtype == tt.float64
+    assert plans_of(tt.Tensor.to) == 4  # the name and the device, with and without a type
+    assert x.to("meta").is_meta
+    assert taught(lambda: tt.zeros_like(x, device="cpu")).tolist() == [0.0] * 6
+    assert taught(lambda: tt.zeros_like(x, device="meta")).is_meta
+
+
 def test_one_tensor_twice_and_two() -> None:
     x, y = tt.tensor([2.0], requires_grad=True), tt.tensor([5.0], requires_grad=True)
     for a, b, want in ((x, x, 4.0), (x, y, 10.0), (y, y, 25.0), (x, x, 4.0)):
@@ -238,6 +253,31 @@ def test_default_types_and_devices() -> None:
     finally:
         tt.set_default_device("cpu")
     assert tt.zeros(2).is_cpu
+
+
+def test_plans_of_a_default_type_are_taken_up_when_it_is_set_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tt.arange(1, 4)
+
+    def halved() -> tt.dtype:
+        return (whole / 2).dtype
+
+    try:
+        for kind in (tt.float32, tt.float64):
+            tt.set_default_dtype(kind)
+            assert taught(halved) == kind
+        monkeypatch.setattr(doors.Door, "_record", lambda *_: pytest.fail("it is learnt anew"))
+        for kind in (tt.float32, tt.float64, tt.float64, tt.float32):
+            tt.set_default_dtype(kind)
+            assert halved() == kind
+        monkeypatch.undo()
+        doors.forget()  # drops those of every type
+        monkeypatch.setattr(doors, "SEEN_BEFORE", False)
+        for kind in (tt.float64, tt.float32):
+            tt.set_default_dtype(kind)
+            assert not _door_of(tt.Tensor.div).plans
+            assert taught(halved) == kind
+    finally:
+        tt.set_default_dtype(tt.float32)
 
 
 def test_autocast() -> None:
@@ -408,6 +448,19 @@ def test_what_cannot_be_planned_shuts_its_door() -> None:
     assert not door.shut  # it looks again
     with pytest.raises(TypeError):
         call()
+
+
+def test_what_is_refused_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any, n: int) -> Any:
+        return x + x.sum().item() if n else x + x
+
+    door = doors.Door(f, f, "f")
+    call = open_door(door)
+    for n in (0, 1):
+        assert taught(lambda n=n: call(tt.ones(2), n)).tolist() == [2.0 + n] * 2
+    monkeypatch.setattr(doors.Door, "_key_of", lambda *_: pytest.fail("it is looked at again"))
+    assert call(tt.ones(2), 1).tolist() == [3.0, 3.0]
+    assert call(tt.ones(2), 0).tolist() == [2.0, 2.0]
 
 
 def test_ever_new_arguments_keep_no_more_than_they_may() -> None:

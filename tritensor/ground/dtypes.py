@@ -123,9 +123,10 @@ def set_default_float(dtype: Any) -> None:
     found = as_dtype(dtype)
     if found.kind != "float":
         raise DTypeError(f"set_default_dtype: {found} is not a floating type; give float16, bfloat16, float32 or float64")
-    _default = found
-    for tell in when_default_changed:
-        tell()
+    if found is not _default:
+        _default = found
+        for tell in when_default_changed:
+            tell()
 
 
 def of(dtype: np.dtype) -> DType:

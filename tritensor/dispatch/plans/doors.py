@@ -29,9 +29,11 @@ from tritensor.dispatch.plans.recorder import Recorder, Step
 from tritensor.dispatch.plans.text import write_plan
 from tritensor.ground import shortcuts
 from tritensor.ground.call_site import wrapper
+from tritensor.ground.device import device
+from tritensor.ground.dtypes import DType, default_float, when_default_changed
 from tritensor.ground.process import locks
 from tritensor.ground.thread_state import here
-from tritensor.ops.array import element_strides
+from tritensor.ops.array import device_of, element_strides
 from tritensor.ops.replay import when_forgotten
 from tritensor.ops.strided_array import empty_meta
 
@@ -58,6 +60,7 @@ class Door:
         "__weakref__",
         "_refused",
         "_seen",
+        "by_float",
         "calls",
         "checks",
         "code",
@@ -76,6 +79,9 @@ class Door:
     )
     parameters: Parameters
     key: Callable[..., Any]
+    by_float: dict[
+        DType, tuple[dict[Any, Callable[..., Any]], set[Any], set[Any]]
+    ]  # plans, keys seen and refused, by the default floating type
     _seen: set[Any]
     _refused: set[Any]
 
@@ -94,8 +100,8 @@ class Door:
             self.shut = True
             return
         self.parameters = found
-        self._seen, self._refused = set(), set()
-        self.plans = {}
+        self.by_float = {}
+        self.take_up()
         _doors.add(self)
 
     # -- a call
@@ -118,11 +124,15 @@ class Door:
             put_code(call, self.code or first_code)
 
     @wrapper
-    def miss(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], more: tuple[Any, ...], others: dict[str, Any]) -> Any:
-        """A call that the door has no plan for; of its arguments some were not given."""
+    def miss(
+        self, call: FunctionType, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], more: tuple[Any, ...], others: dict[str, Any]
+    ) -> Any:
+        """A call that the door has no plan for; of its arguments some were not given. `key` is what its code has made of them, if anything."""
         args, kwargs = (*[v for v in args if v is not ABSENT], *more), {n: v for n, v in kwargs.items() if v is not ABSENT} | others
         try:
-            return self.long(*args, **kwargs) if OFF or self.shut else self.learn(call, args, kwargs)
+            if OFF or self.shut or (key is not None and self.plans and key in self._refused):
+                return self.long(*args, **kwargs)
+            return self.learn(call, args, kwargs)
         except CallAgain as again:
             return call(*again.given, **again.named)
 
@@ -153,15 +163,16 @@ class Door:
             self.fresh, self.skipped = self.fresh + 1, 0
             return self.long(*args, **kwargs)
         self.fresh = 0
+        plans, refused = self.plans, self._refused  # no others: they may be dropped meanwhile
         result, plan = self._record(bound, args, kwargs)
         if plan is None:
             if len({id(t) for v in bound.values() for t in _tensors_in(v)}) == sum([len(_tensors_in(v)) for v in bound.values()]):
-                self._refused.add(key)  # with a tensor that is given once it may yet be planned
+                refused.add(key)  # with a tensor that is given once it may yet be planned
             self._note_vain(call)
         else:
-            if len(self.plans) >= KEPT:
-                self.plans.clear()
-            self.plans[key] = plan
+            if len(plans) >= KEPT:
+                plans.clear()
+            plans[key] = plan
             self.vain = 0
         return result
 
@@ -216,7 +227,9 @@ class Door:
     ) -> tuple[list[Step] | None, Any]:
         """The steps and the form of the result once more, of tensors on device meta, each an object of its own; None where they are not the same."""
         fresh: list[Any] = []
-        bare = {n: _replaced(v, fresh) for n, v in bound.items()}
+        devices = {device_of(t._array) for t in recorder.held[: len(recorder.before)]}
+        on = devices.pop() if len(devices) == 1 else None
+        bare = {n: _replaced(v, fresh, on) for n, v in bound.items()}
         args = (*[bare[n] for n in self.parameters.by_place if n in bare and n not in kwargs], *bare.get(self.parameters.rest or "", ()))
         kwargs = {n: bare[n] for n in kwargs}
         try:
@@ -245,11 +258,13 @@ class Door:
 
     def forget(self) -> None:
         """Drop all plans: something that calls depend on has changed. A shut door looks at its next call again."""
-        if self.plans is not None:
-            self.plans.clear()
-        self._seen.clear()
-        self._refused.clear()
+        self.by_float.clear()
+        self.take_up()
         self.fresh, self.skipped = 0, REST
+
+    def take_up(self) -> None:
+        """Have the plans that were made under the default floating type of now."""
+        self.plans, self._seen, self._refused = self.by_float.setdefault(default_float(), ({}, set(), set()))
 
 
 @contextmanager
@@ -273,15 +288,19 @@ def _tensors_in(value: Any) -> list[Any]:
     return [t for v in value for t in _tensors_in(v)] if type(value) in (tuple, list) else []
 
 
-def _replaced(value: Any, fresh: list[Any]) -> Any:
-    """A value with new tensors on device meta in place of those in it, which are appended to `fresh`."""
+def _replaced(value: Any, fresh: list[Any], on: device | None) -> Any:
+    """A value with new tensors on device meta in place of those in it, which are appended to `fresh`, and meta for `on`, the device of them all."""
     if isinstance(value, dispatcher._Tensor):
         array = value._array
         made = dispatcher._new(empty_meta(tuple(array.shape), array.dtype, element_strides(array)))
         made._tracked = bool(value._tracked)
         fresh.append(made)
         return made
-    return type(value)([_replaced(v, fresh) for v in value]) if type(value) in (tuple, list) else value
+    if type(value) in (tuple, list):
+        return type(value)([_replaced(v, fresh, on) for v in value])
+    if value is None or on is None:
+        return value
+    return device("meta") if type(value) is device and value == on else "meta" if type(value) is str and value == str(on) else value
 
 
 def _places_of(given: Sequence[tuple[str, Any]]) -> list[Any] | None:
@@ -321,4 +340,10 @@ def forget() -> None:
         door.forget()
 
 
+def _take_up() -> None:
+    for door in tuple(_doors):
+        door.take_up()
+
+
 when_forgotten.append(forget)
+when_default_changed.append(_take_up)

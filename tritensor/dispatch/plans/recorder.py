@@ -74,7 +74,7 @@ class Recorder:
         self.steps: list[Step] = []
         self.spoiled = ""
         self._draw: tuple[int, tuple[int, int]] | None = None  # blocks and place of what was drawn, until an op takes it
-        self._before = [_slots(t) for t in tensors]
+        self.before = [_slots(t) for t in tensors]
         self._after: list[tuple[Any, tuple[Any, ...]]] = []  # results, with what they looked like when their op had made them
 
     def spoil(self, reason: str) -> None:
@@ -147,12 +147,12 @@ class Recorder:
     ) -> None:  # fmt: skip
         """numpy's `function` has computed an op of these operands directly into the memory of a tensor, which no graph remembers."""
         register = self.registers.get(id(target))
-        if register is None or register >= len(self._before) or type(target._array) is not np.ndarray or not isinstance(function, np.ufunc):
+        if register is None or register >= len(self.before) or type(target._array) is not np.ndarray or not isinstance(function, np.ufunc):
             self.spoil("it writes")
             return
         given, tracked = self._sources(operands)
         self.steps.append(Step(op, given, tracked, {}, tuple(arrays), (), True, False, function, None, written=(register, who)))
-        self._before[register] = _slots(target)
+        self.before[register] = _slots(target)
         self._after = [(t, _slots(t)) for t, _ in self._after]
 
     def borrow(self, first: int) -> None:
@@ -183,7 +183,7 @@ class Recorder:
     def finish(self, result: Any) -> Any:
         """The form of the call's result: a register, or (its type, registers) of several. None, and spoiled, where it is anything else."""
         if not self.spoiled:
-            if any([_slots(t) != s for t, s in zip(self.held, self._before, strict=False)]):
+            if any([_slots(t) != s for t, s in zip(self.held, self.before, strict=False)]):
                 self.spoil("it changes a tensor that it was given")
             if any([_slots(t) != s for t, s in self._after]):
                 self.spoil("it changes what an op has made")

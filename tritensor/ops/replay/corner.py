@@ -409,10 +409,14 @@ def recordings() -> list[Any]:
     return [r for c in tuple(_corners) for r in (*c.recordings.values(), *[r for r, _ in c.of_any_numbers.values()])]
 
 
-def forget() -> None:
-    """Drop all recordings: a setting that corners depend on has changed, or another runtime serves the device."""
+def _forget_corners() -> None:
     for corner in tuple(_corners):
         corner.forget()
+
+
+def forget() -> None:
+    """Drop all recordings: a setting that corners depend on has changed, or another runtime serves the device."""
+    _forget_corners()
     for tell in when_forgotten:
         tell()
 
@@ -429,4 +433,4 @@ def enable(on: bool) -> bool:
 
 
 active.when_changed.append(forget)
-dtypes.when_default_changed.append(forget)
+dtypes.when_default_changed.append(_forget_corners)
