@@ -1,4 +1,4 @@
-"""Multi-tensor operations on gradients on a GPU: their norms and their scaling, in a few launches for all of them."""
+"""Multi-tensor operations on gradients: their norms and their scaling, in a few launches for all of them on a GPU, and few calls on the CPU."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground.dtypes import bfloat16, float16, float32, float64
 from tritensor.ops.array import CudaArray, is_contiguous
-from tritensor.ops.table import ops
+from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.views import is_write_recorded
 from tritensor.tensor.core import Tensor, new_tensor
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _KINDS = {float16, bfloat16, float32, float64}
+_FEW = 1 << 14  # elements of an array on the CPU that costs less copied beside others than in a call of its own
 
 
 def _load_kernels() -> ModuleType:
@@ -39,20 +42,34 @@ def _group_tensors(tensors: Iterable[Tensor], suited: Callable[[Tensor], bool]) 
     return list(groups.values()), others
 
 
+@np.errstate(all="ignore")
 def norms(tensors: Iterable[Tensor], order: float) -> tuple[list[Tensor], list[Tensor]]:
-    """0-d norms of the tensors that are on a GPU, one for each device and type, and the tensors that are in none of them.
+    """0-d norms of the tensors that are on a GPU, one for each device and type, and of small ones on the CPU, and the tensors that are in none of them.
 
-    Each is float32, or float64 of float64. Where there is no kernel for the order all tensors are left.
+    Each is float32, or float64 of float64. On the CPU there are those of order 2; where there is no kernel for the order all tensors are left.
     """
     # the largest of no elements is not defined, and is left to the op that says so
     groups, others = _group_tensors(tensors, lambda x: order < math.inf or x.numel() > 0)
     if groups and order not in _load_kernels().ORDERS:
         return [], [*[x for group in groups for x in group], *others]
-    return [new_tensor(_load_kernels().norm_of_all([x._array for x in group], order)) for group in groups], others
+    found = [new_tensor(_load_kernels().norm_of_all([x._array for x in group], order)) for group in groups]
+    if order != 2:
+        return found, others
+    small: dict[Any, list[np.ndarray]] = {}
+    left = []
+    for x in others:
+        a = x._array
+        if type(a) is np.ndarray and a.dtype.char in "fd" and 0 < a.size <= _FEW:
+            small.setdefault(a.dtype, []).append(a.reshape(-1))
+        else:
+            left.append(x)
+    squares = registry["sum_of_squares"].cpu
+    return found + [new_tensor(np.asarray(np.sqrt(squares(np.concatenate(arrays), dim=(0,))))) for arrays in small.values()], left
 
 
+@np.errstate(all="ignore")
 def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = None, name: str = "mul_") -> list[Tensor]:
-    """Multiply the tensors that are on a GPU by a 0-d factor, in place, and give those that are left as they are.
+    """Multiply the tensors that are on a GPU, and plain ones on the CPU, by a 0-d factor, in place, and give those that are left as they are.
 
     `found`, 0-d, becomes 1 where an element was infinite or NaN before. `name` is what the tensors' versions are moved on by.
     """
@@ -69,4 +86,15 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
             found.copy_(ops.maximum(found, seen.to(found.device)))  # type: ignore[union-attr]
         for x in group:
             version_of(x).bump(name)
-    return others
+    if found is not None or type(by := factor._array) is not np.ndarray:
+        return others
+    left = []
+    for x in others:
+        a = x._array
+        if type(a) is np.ndarray and a.dtype is by.dtype and a.dtype.char in "fd" and a.flags.writeable and not is_write_recorded(x):
+            copy_for_borrowers(x)
+            np.multiply(a, by, out=a)
+            version_of(x).bump(name)
+        else:
+            left.append(x)
+    return left

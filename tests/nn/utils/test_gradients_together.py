@@ -12,7 +12,7 @@ import tritensor as tt
 from tests.kernels.optimizers.launched import note_launches
 from tritensor import nn
 from tritensor.kernels.optimizers import multi_tensor
-from tritensor.nn.utils import clip_grad_norm_, get_total_norm
+from tritensor.nn.utils import clip_grad_norm_, get_total_norm, gradients
 from tritensor.nn.utils.gradients import norms, scale_
 
 RNG = np.random.default_rng(3)
@@ -126,3 +126,45 @@ def test_strided_and_remembered_gradients_are_left_to_the_caller() -> None:
     left = scale_([strided, tracked, whole], tt.tensor(2.0, device="cuda"))
     assert [id(x) for x in left] == [id(x) for x in (strided, tracked, whole)]
     assert strided.cpu().tolist() == [[1.0] * 4] * 6
+
+
+# -- on the CPU
+def test_small_arrays_of_the_cpu_are_one_norm_for_each_type() -> None:
+    large = tt.tensor(RNG.standard_normal(gradients._FEW + 1), dtype=tt.float32)
+    strided = tt.tensor(RNG.standard_normal((4, 6)), dtype=tt.float32).t()
+    listed = [
+        *some("cpu", shapes=SHAPES),
+        *some("cpu", tt.float64, SHAPES),
+        *some("cpu", tt.bfloat16, SHAPES),
+        large,
+        strided,
+        tt.zeros(0),
+        tt.tensor(3.0),
+    ]
+    for order in (2.0, 1.0, math.inf):
+        values = np.concatenate([x.double().numpy().reshape(-1) for x in listed])
+        assert get_total_norm([x for x in listed if x.numel()], order).item() == pytest.approx(
+            float(np.linalg.norm(values, order)), rel=1e-6
+        )
+    parts, left = norms(listed, 2.0)
+    assert [(x.dtype, tuple(x.shape)) for x in parts] == [(tt.float32, ()), (tt.float64, ())]
+    assert [x is large or x.dtype == tt.bfloat16 or not x.numel() for x in left] == [True] * len(left)
+    assert math.isinf(get_total_norm([tt.full((3,), 3e38), tt.ones(2)]).item())
+
+
+def test_arrays_of_the_cpu_are_scaled_in_place_and_their_writes_seen() -> None:
+    x = tt.ones(3, requires_grad=True)
+    g = tt.tensor([1.0, 2.0, 3.0])
+    product = (x * g).sum()
+    version = g._version
+    half, fixed = tt.ones(2, dtype=tt.float16), tt.from_numpy(np.broadcast_to(np.float32(1), (3,)))
+    assert [t is half or t is fixed for t in scale_([g, half, fixed], tt.tensor(0.5))] == [True, True]
+    assert g.tolist() == [0.5, 1.0, 1.5]
+    assert g._version == version + 1
+    with pytest.raises(tt.GradError, match="mul_"):
+        product.backward()
+    y = x * 2
+    assert scale_([y], tt.tensor(0.5)) == [y]  # a graph has a part in it
+    with tt.no_grad():
+        assert scale_([y], tt.tensor(0.5)) == []
+    assert y.tolist() == [1.0] * 3
