@@ -265,18 +265,13 @@ def _find_ancestors(roots: Iterable[Any]) -> set[Any]:
 
 def collect_nodes(roots: Sequence[Any]) -> list[Node]:
     """Every node that the roots lead to, newest first: the order in which gradients are complete."""
-    seen: set[Any] = set()
-    found: list[Node] = []
-    stack = [r for r in roots if isinstance(r, Node)]
-    while stack:
-        n = stack.pop()
-        if n in seen:
-            continue
-        seen.add(n)
-        found.append(n)
+    found = list(dict.fromkeys([r for r in roots if isinstance(r, Node)]))
+    seen: set[Any] = set(found)
+    for n in found:  # which grows meanwhile
         for e in n.edges:
-            if isinstance(e, Node):
-                stack.append(e)
+            if isinstance(e, Node) and e not in seen:
+                seen.add(e)
+                found.append(e)
     found.sort(key=_by_sequence, reverse=True)  # an edge leads to an older node: this is a topological order
     return found
 

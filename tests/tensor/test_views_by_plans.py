@@ -66,6 +66,9 @@ INDICES = [
     (slice(None), 1), (slice(None), slice(None, None, 2)), (slice(None), -1, slice(1)), (0, 0, 0), (0, 0, 0, 0), (5,), (0, 7), (0, -7), (slice(None), 1.0),
     (slice(None, None, -1), 0), (None, 0), (..., 0), (0, ...), None, ..., [0, 1], (0, True), (slice(None, None, 0),), (0, [0]),
     (..., -1), (..., slice(1)), (0, ..., 1), (slice(1), ...), (..., 0, ...), (..., [0, 0]), (..., None), (..., 9), (..., tt.tensor([0, 0])),
+    (None,), (None, None), (slice(None), None), (slice(None), None, slice(1)), (None, slice(1), None, -1), (None, 0, 0, 0, 0), (None, ..., None, 0),
+    (0, None, ..., slice(1), None), (None, ..., 0, 0, 0, 0, 0, 0), (None, 9), (None, slice(None, None, -1)), (None, [0]), (None, True),
+    tt.tensor(0), tt.tensor(-1), tt.tensor(5), tt.tensor(0, dtype=tt.int32), tt.tensor(True), tt.tensor(1.0),
 ]  # fmt: skip
 STRETCHES = [
     (), (1,), (2,), (3,), (6,), (0,), (2, 6), (4, 2, 3), (2, 3), (2, 3, 4), (5, 2, 3, 4), (2, 3, 2), (1, 3, 1), (3, 3, 5), (-1, 3, 5), (2, -1, 3, -1), (-1,),

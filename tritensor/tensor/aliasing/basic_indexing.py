@@ -1,4 +1,4 @@
-"""Basic indexing in one step: x[i], x[a:b], x[:, 0] as numpy's own view or a window on a GPU, one Tensor, one node. An index is another one at nearly every
+"""Basic indexing in one step: x[i], x[a:b], x[:, None, 0] as numpy's own view or a window on a GPU, one Tensor, one node. An index is another one at nearly every
 call, so that no plan would serve it twice."""
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _new_view(x: Tensor, shape: tuple[int, ...], array: Any, index: tuple[Any, .
 
 
 def getitem(x: Tensor, index: Any) -> Tensor | None:
-    """x[index] for an int, a slice with a positive step, or a tuple of these, one Ellipsis among them; None where that is not plain, or somebody looks at
-    single ops: the caller then takes the long way, through `ops.index_view`."""
+    """x[index] for an int, a slice with a positive step, on the CPU a new axis, or a tuple of these, one Ellipsis among them; None where that is not plain, or
+    somebody looks at single ops: the caller then takes the long way, through `ops.index_view`."""
     array = x._array
     on_gpu = type(array) is CudaArray
     if OFF or (type(array) is not np.ndarray and not on_gpu):
@@ -76,27 +76,33 @@ def getitem(x: Tensor, index: Any) -> Tensor | None:
         # With an Ellipsis numpy gives a view even of one element, without it a scalar.
         return _new_view(x, shape, array[index] if len(shape) > 1 else array[index, ...], (index if index >= 0 else index + shape[0],))
     if kind is tuple:
-        if len(index) > len(shape):
-            return None
         # The index is copied only where it has to change: most have no negative entry.
         counted: list[Any] | None = None  # once an int counts from the end
-        for d, i in enumerate(index):
+        d, dims = 0, len(shape)
+        for k, i in enumerate(index):
             if type(i) is int:
-                n = shape[d]
-                if not -n <= i < n:
+                if d >= dims or not -(n := shape[d]) <= i < n:
                     return None
                 if i < 0:
                     counted = counted or list(index)
-                    counted[d] = i + n
-            elif type(i) is not slice or (i != _WHOLE_SLICE and not _is_plain_slice(i)):
-                if i is not Ellipsis:
+                    counted[k] = i + n
+                d += 1
+            elif type(i) is slice:
+                if d >= dims or (i != _WHOLE_SLICE and not _is_plain_slice(i)):
                     return None
-                rest = index[d + 1 :]
+                d += 1
+            elif i is Ellipsis:
+                rest = index[k + 1 :]
                 if any([r is Ellipsis for r in rest]):  # `in` would compare index tensors by their elements
                     return None
-                return getitem(x, (*index[:d], *(_WHOLE_SLICE,) * (len(shape) - len(index) + 1), *rest))
+                left = dims - d - sum([r is not None for r in rest])
+                return None if left < 0 else getitem(x, (*index[:k], *(_WHOLE_SLICE,) * left, *rest))
+            elif i is not None or on_gpu:
+                return None
         made = windows.index(array, index) if on_gpu else array[(*index, ...)]
         return _new_view(x, shape, made, index if counted is None else tuple(counted))
+    if index is None and not on_gpu:
+        return _new_view(x, shape, array[None], (None,))
     if kind is slice and shape and _is_plain_slice(index):
         return _new_view(x, shape, windows.index(array, (index,)) if on_gpu else array[index], (index,))
     return None

@@ -44,6 +44,10 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         if not -n <= index < n:
             raise IndexError(f"getitem: index {index} is out of range for dim 0 of size {n}")
         return ops.index_view(x, index=(index + n if index < 0 else index,))
+    if isinstance(index, Tensor) and type(at := index._array) is np.ndarray and not at.shape and at.dtype.kind == "i":
+        made = index_at_once(x, int(at))
+        if made is not None:
+            return made
     if _is_plain_index(x, index):
         return ops.index_get(x, index, dims=(0,), front=False)
     if type(index) is tuple and len(index) <= len(x._array.shape) and index and all([_is_plain_index(x, i) for i in index]):
