@@ -148,11 +148,13 @@ def test_a_tensor_and_a_number(name: str, tracked: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["sub", "pow", "le", "hypot", "atan2", "fmod", "logical_and", "logical_xor", "logaddexp", "xlogy"])
-def test_a_number_comes_first(name: str) -> None:
+def test_a_number_that_a_plan_holds(name: str) -> None:
     for dtype in ("float32", "float64"):
         for number in (True, 2, 1.5):
-            path, x = planned(op_calls.bind(registry[name])), made((2, 3), dtype)
-            assert not difference(outcome(path, number, x), outcome(apply, registry[name], number, x)), (dtype, number)
+            x = made((2, 3), dtype)
+            for given in ((number, x), (x, number)):
+                path = planned(op_calls.bind(registry[name]))
+                assert not difference(outcome(path, *given), outcome(apply, registry[name], *given)), (dtype, given)
 
 
 @pytest.mark.parametrize(("name", "on"), [("sub", "cpu"), ("mul", "cpu"), ("div", "cpu"), ("maximum", "cpu"), ("mul", "cuda")])
