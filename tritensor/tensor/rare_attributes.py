@@ -87,11 +87,14 @@ _extra_lock = locks.lock()
 
 def live_views(root: Any) -> LiveViews:
     """The record of a base's views, made at the first; two threads that view it first at once share one."""
-    if root._extra is not None and root._extra.views is not None:
-        return root._extra.views  # type: ignore[no-any-return]
-    extra = ensure_extra(root)
+    extra = root._extra
+    if extra is not None and extra.views is not None:
+        return extra.views  # type: ignore[no-any-return]
     with _extra_lock:
-        # Checked again inside the lock: another thread may have made it meanwhile.
+        # Checked again inside the lock: another thread may have made them meanwhile.
+        extra = root._extra
+        if extra is None:
+            extra = root._extra = Extra()
         if extra.views is None:
             extra.views = LiveViews()
         return extra.views

@@ -298,7 +298,7 @@ def _join_views(t: Any, x: Any, step: Any) -> None:
     extra = x._extra if above is None else above[0]._extra
     if extra is not None and (above is None or x._extra is None):
         views = extra.views
-        if views is not None and len(fresh := views.fresh) < 32:
+        if views is not None and ((n := len(fresh := views.fresh)) < 31 or n & (n + 1)):
             t._view_path = (x, step) if above is None else (*above, step)
             fresh[id(t)] = ref(t)
             return

@@ -50,7 +50,7 @@ def _new_view(x: Tensor, shape: tuple[int, ...], array: Any, index: tuple[Any, .
     # What _record_view_of does where the base has views already.
     if recording and extra is not None and (above is None or x._extra is None):
         views = extra.views
-        if views is not None and len(fresh := views.fresh) < 32:
+        if views is not None and ((n := len(fresh := views.fresh)) < 31 or n & (n + 1)):
             t._view_path = (x, (op, attrs, meta)) if above is None else (*above, (op, attrs, meta))
             fresh[id(t)] = ref(t)
             return t
