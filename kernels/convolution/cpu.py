@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.convolution import columns, depthwise_llvm, direct_llvm, tiles_llvm
+from tritensor.kernels.convolution import columns, depthwise_llvm, direct_llvm, tiles_llvm, winograd
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.llvm_types import scratch
 from tritensor.kernels.convolution.plans import Phase, Plan, of_phase_sets, of_windows
@@ -27,6 +27,7 @@ class Way(enum.Enum):
     DEPTHWISE = "machine code for a kernel of one channel"
     DIRECT = "machine code that reads the image itself under masks"
     TILES = "machine code over padded copies"
+    WINOGRAD = "sums of tiles, and BLAS, for finite numbers"
     COLUMNS = "columns of what is summed, and BLAS"
 
 
@@ -51,15 +52,22 @@ def way_of(plan: Plan, groups: int, channels: int, out: int, dtype: np.dtype) ->
 @functools.lru_cache(maxsize=256)
 def _forward_way(s: Geometry, dtype: np.dtype) -> tuple[Way, Plan]:
     plan = of_windows(s)
-    return Way.WHOLE if s.whole else way_of(plan, s.groups, s.channels, s.out, dtype), plan
+    if s.whole:
+        return Way.WHOLE, plan
+    in_winograd = winograd.fits(dtype, plan, s.batch, s.groups, s.channels, s.out)
+    return Way.WINOGRAD if in_winograd else way_of(plan, s.groups, s.channels, s.out, dtype), plan
 
 
 @functools.lru_cache(maxsize=256)
 def _input_ways(s: Geometry, dtype: np.dtype) -> tuple[tuple[Way | None, tuple[Phase, ...]], ...]:
     """The phases of the gradient to the input that have one plan, and their way; None where no tap reaches them."""
-    return tuple([
-        (way_of(phases[0].plan, s.groups, s.out, s.channels, dtype) if phases[0].taps else None, phases) for phases in of_phase_sets(s)
-    ])  # fmt: skip
+
+    def way(plan: Plan) -> Way:
+        # of a stride each phase has cells of dx of its own
+        in_winograd = max(s.stride) == 1 and winograd.fits(dtype, plan, s.batch, s.groups, s.out, s.channels)
+        return Way.WINOGRAD if in_winograd else way_of(plan, s.groups, s.out, s.channels, dtype)
+
+    return tuple([(way(phases[0].plan) if phases[0].taps else None, phases) for phases in of_phase_sets(s)])
 
 
 @functools.lru_cache(maxsize=256)
@@ -71,6 +79,8 @@ def _weight_ways(s: Geometry, dtype: np.dtype) -> tuple[Way, Way, Plan]:
     # a kernel as large as the image reads each cell once: one product, nothing is gathered
     if s.whole:
         return Way.WHOLE, Way.WHOLE, plan
+    if winograd.fits(dtype, plan, s.batch, s.groups, s.channels, s.out):
+        return Way.WINOGRAD, other, plan
     if (depthwise and depthwise_llvm.fits(dtype, plan)) or plan.bare or not tiles_llvm.fits_gradient(s, dtype, plan):
         return other, other, plan
     return Way.TILES, other, plan
@@ -88,7 +98,12 @@ def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geometry
     if way is Way.WHOLE:
         products.matmul(_image_rows(x), w.reshape(s.out, -1).T, out=_image_rows(y))
         return y if bias is None else np.add(y, _along_channels(bias, s), out=y)
-    _products(way, np.ascontiguousarray(x), np.ascontiguousarray(w).reshape(s.groups, s.out // s.groups, -1), bias, plan, y)
+    x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
+    if way is Way.WINOGRAD:
+        if winograd.correlate(x, w.reshape(s.out, s.channels, s.taps), False, bias, plan, y):
+            return y
+        way = way_of(plan, s.groups, s.channels, s.out, x.dtype)
+    _products(way, x, w.reshape(s.groups, s.out // s.groups, -1), bias, plan, y)
     return y
 
 
@@ -148,6 +163,11 @@ def input_gradient(g: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geo
     g = np.ascontiguousarray(g)
     taps = w.reshape(s.groups, s.out // s.groups, s.channels // s.groups, s.taps)
     for way, phases in _input_ways(s, g.dtype):
+        if way is Way.WINOGRAD:  # the only phase
+            plan = phases[0].plan
+            if winograd.correlate(g, np.ascontiguousarray(taps[0]), True, bias, plan, dx):
+                continue
+            way = way_of(plan, s.groups, s.out, s.channels, g.dtype)
         if way is Way.TILES:
             _phases_in_tiles(g, taps, bias, s, phases, dx)
             continue
@@ -212,21 +232,20 @@ def weight_gradient(x: np.ndarray, g: np.ndarray, s: Geometry) -> np.ndarray:
     if way is Way.WHOLE:
         return products.matmul(_image_rows(g).T, _image_rows(x)).reshape(shape)
     x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
-    if way is Way.TILES:
-        dw = _weight_in_tiles(x, g, s.groups, plan)
+    if way is Way.TILES or way is Way.WINOGRAD:
+        dw = np.empty(shape, x.dtype)  # in memory of its own, which a leaf keeps
+        fill = winograd.weight_gradient if way is Way.WINOGRAD else _weight_in_tiles
+        fill(x, g, plan, dw.reshape(s.groups, s.out // s.groups, -1))
         if np.isfinite(dw).all():
-            return dw.reshape(shape)
+            return dw
         way = other
     if way is Way.DEPTHWISE:
         return depthwise_llvm.weight_gradient(x, g, plan).reshape(shape)
     return columns.weight_gradient(x, g, s.groups, plan).reshape(shape)
 
 
-def _weight_in_tiles(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan) -> np.ndarray:
-    """The gradient by tiles, of large images part by part."""
-    total: np.ndarray | None = None
-    for part, read, made in _parts(x, plan, g.shape[1]):
-        found = tiles_llvm.gradient(np.ascontiguousarray(x[:, :, read]), np.ascontiguousarray(g[:, :, made]), groups, part)
-        total = found if total is None else np.add(total, found, out=total)
-    assert total is not None
-    return total
+def _weight_in_tiles(x: np.ndarray, g: np.ndarray, plan: Plan, dw: np.ndarray) -> None:
+    """The gradient (G, O / G, C / G * taps) by tiles, of large images part by part."""
+    for i, (part, read, made) in enumerate(_parts(x, plan, g.shape[1])):
+        found = tiles_llvm.gradient(np.ascontiguousarray(x[:, :, read]), np.ascontiguousarray(g[:, :, made]), len(dw), part)
+        np.copyto(dw, found) if i == 0 else np.add(dw, found, out=dw)

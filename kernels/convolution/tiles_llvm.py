@@ -350,7 +350,7 @@ def fits_gradient(s: Geometry, dtype: np.dtype, plan: Plan) -> bool:
 
 
 def gradient(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan) -> np.ndarray:
-    """The gradient (O, C / groups * taps) to a weight that g (N, O, *outs) gives, x (N, C, *size), both in C order. Zeros around images, which nothing
+    """The gradient (G, O / G, C / G * taps) to a weight that g (N, O, *outs) gives, x (N, C, *size), both in C order. Zeros around images, which nothing
     reads, are multiplied, too: not of numbers that are infinite or NaN."""
     made, n, count = _Gradient(x, g, groups, plan), len(x), threads.count()
     alone = count < 2 or g.size * made.taps < _ALONE
@@ -369,7 +369,7 @@ def gradient(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan) -> np.ndarra
                 copy.shared()
             threads.run_shared(made.function, made.shares, made.adding(some, 0))
     dw = made.dw[0] if slots == 1 else made.dw.sum(0)
-    return np.ascontiguousarray(dw[:, : made.out, : made.taps]).reshape(groups * made.out, made.taps)
+    return dw[:, : made.out, : made.taps]
 
 
 def _calls(made: _Gradient, low: int, high: int, slot: int) -> list[threads.Call]:

@@ -66,7 +66,7 @@ def _multiply_shared(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np
         if out is None:
             shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
             out = np.empty(shape, np.result_type(a, b))
-        if not _multiply_by_blas(a, b, out):
+        if not (_multiply_many_by_blas(a, b, out) if out.ndim == 3 else _multiply_by_blas(a, b, out)):
             if multiplications < _MANY_FOR_PYTHON:
                 return np.matmul(a, b, out=out)  # type: ignore[no-any-return]
             _multiply_in_parts(a, b, out)
@@ -117,10 +117,8 @@ def _parts_of(sizes: tuple[int, int, int], strides: tuple[tuple[int, int], ...],
 
 def _multiply_by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
     """BLAS's own function for parts of the rows or columns of one product; False where it does not take these arrays."""
-    found = threads.blas()
-    assert found is not None
-    function = found.products.get(out.dtype)
-    if function is None or not (a.ndim == b.ndim == out.ndim == 2 and a.dtype == b.dtype == out.dtype):
+    function = _function(a, b, out)
+    if function is None or not a.ndim == b.ndim == out.ndim == 2:
         return False
     parts = _parts_of((*a.shape, b.shape[1]), (a.strides, b.strides, out.strides), out.dtype, threads.count())
     if parts is None:
@@ -132,6 +130,31 @@ def _multiply_by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
         mine[6], mine[8], mine[11] = at_b + far_b, at_a + far_a, at_out + far_out
         given.append(mine)
     return threads.call_parts(workers.address(function), given) is not None
+
+
+def _multiply_many_by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
+    """BLAS's own function for each of many products (several, m, n), some for each thread; False where it does not take these arrays."""
+    function, several = _function(a, b, out), len(out)
+    if function is None or not a.ndim == b.ndim == 3 or not len(a) == len(b) == several >= threads.count():
+        return False
+    parts = _parts_of((*a.shape[1:], b.shape[2]), (a.strides[1:], b.strides[1:], out.strides[1:]), out.dtype, 1)
+    if parts is None:
+        return False
+    at_a, at_b, at_out = (x.__array_interface__["data"][0] for x in (a, b, out))
+    calls: list[threads.Call] = []
+    for i in range(several):
+        mine = parts.arguments[0].copy()
+        mine[6], mine[8], mine[11] = at_b + i * b.strides[0], at_a + i * a.strides[0], at_out + i * out.strides[0]
+        calls.append((function, mine))
+    ends = [several * k // threads.count() for k in range(threads.count() + 1)]
+    return threads.try_programs([calls[low:high] for low, high in itertools.pairwise(ends)])
+
+
+def _function(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Any:
+    """BLAS's product of these types, None where there is none."""
+    found = threads.blas()
+    assert found is not None
+    return found.products.get(out.dtype) if a.dtype == b.dtype == out.dtype else None
 
 
 def _orientation(shape: tuple[int, int], strides: tuple[int, int], item: int) -> tuple[bool, int] | None:

@@ -80,14 +80,18 @@ Call = tuple[Any, Sequence[int]]  # a machine function with its arguments
 
 def run_programs(programs: Sequence[Sequence[Call]]) -> None:
     """Several programs, one a thread, of calls one after the other; the programs one after another where threads are at work."""
-    if len(programs) > 1:
-        given = [[n for f, its in calls for n in (workers.address(f), *its, *[0] * (workers.ARGUMENTS - len(its)))] for calls in programs]
-        tables = [array("q", row) for row in given]
-        if call_parts(workers.calling(), [(t.buffer_info()[0], len(calls)) for t, calls in zip(tables, programs, strict=True)]) is not None:
-            return
+    if len(programs) > 1 and try_programs(programs):
+        return
     for calls in programs:
         for function, its in calls:
             function(*its)
+
+
+def try_programs(programs: Sequence[Sequence[Call]]) -> bool:
+    """Such programs, one a thread; False where others are at work."""
+    given = [[n for f, its in calls for n in (workers.address(f), *its, *[0] * (workers.ARGUMENTS - len(its)))] for calls in programs]
+    tables = [array("q", row) for row in given]
+    return call_parts(workers.calling(), [(t.buffer_info()[0], len(calls)) for t, calls in zip(tables, programs, strict=True)]) is not None
 
 
 def call(function: int, total: int, arguments: Callable[[int, int], Sequence[int]]) -> int | None:

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tritensor.kernels.convolution import columns, cpu, depthwise_llvm, direct_llvm, llvm_types, padded, plans, tiles_llvm
+from tritensor.kernels.convolution import columns, cpu, depthwise_llvm, direct_llvm, llvm_types, padded, plans, tiles_llvm, winograd
 from tritensor.kernels.convolution.geometry import geometry
 from tritensor.kernels.convolution.llvm_types import kind_in
 from tritensor.llvm import threads
@@ -41,7 +41,11 @@ CASES = {
 def made(case, dtype):
     x, w, stride, padding, dilation, groups = CASES[case]
     n = len(x) - 2
-    s = geometry(x, w, (stride,) * n, (padding,) * n, (dilation,) * n, groups)
+    return made_of(geometry(x, w, (stride,) * n, (padding,) * n, (dilation,) * n, groups), dtype)
+
+
+def made_of(s, dtype):
+    x, w = (s.batch, s.channels, *s.size), (s.out, s.channels // s.groups, *s.kernel)
     arrays = [rng.standard_normal(shape).astype(dtype) for shape in (x, w, (s.batch, s.out, *s.outs), (s.out,), (s.channels,))]
     return s, arrays
 
@@ -82,7 +86,7 @@ def numpy_alone(monkeypatch):
     def switch():
         for module in (columns, depthwise_llvm):
             monkeypatch.setattr(module, "machine", lambda *_: None)
-        for module in (direct_llvm, tiles_llvm):
+        for module in (direct_llvm, tiles_llvm, winograd):
             monkeypatch.setattr(module, "fits", lambda *_: False)
         choose_anew()
 
