@@ -146,3 +146,12 @@ def test_what_cannot_vary_is_named_with_its_place(f: Callable[..., Any], said: s
     with pytest.raises(tt.onnx.DynamicAxisError, match=said):
         tt.onnx.export(f, (tt.randn(3, 5, 4),), dynamic_axes={"x": {0: "a", 1: "b"}})
     tt.onnx.export(f, (tt.randn(3, 5, 4),), verify=True)
+
+
+def test_a_model_that_has_run_before_is_traced_whole() -> None:
+    x = tt.randn(3, 5, 4)
+    for _ in range(40):  # its calls have plans by now
+        FUNCTIONS["positions"](x)
+        FUNCTIONS["zeros"](x)
+    agree(FUNCTIONS["positions"], (x,), BOTH)
+    agree(FUNCTIONS["zeros"], (x,), BOTH)

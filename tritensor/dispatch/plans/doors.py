@@ -203,6 +203,7 @@ class Door:
                 put_code(call, shut_code(self.name))
 
     # -- learning
+    @wrapper
     def _record(self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Callable[..., Any] | None]:
         """The result of a call, and its plan."""
         assert self.form is not None
@@ -222,6 +223,7 @@ class Door:
         what = _places_of(given)
         return result, None if steps is None or what is None else write_plan(steps, what, form, len(found))
 
+    @wrapper
     def _without_values(
         self, recorder: Recorder, form: Any, bound: dict[str, Any], kwargs: dict[str, Any], places: dict[int, int]
     ) -> tuple[list[Step] | None, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tritensor.autograd.modes import no_grad
 from tritensor.dispatch import apply
+from tritensor.ground import shortcuts
 from tritensor.ground.process import locks
 from tritensor.ground.pytree import tree_flatten
 from tritensor.ground.transforms import running
@@ -97,6 +98,7 @@ class _CreationHooks:
     def __enter__(self) -> None:
         with self.lock:
             self.count += 1
+            shortcuts.turn("watching", 1)  # plans ask no hooks
             # several threads may trace at once: the first puts the hooks in, the last takes them out
             if self.count == 1:
                 self.before = {name: ops.__dict__.get(name) for name in CREATION_OPS}
@@ -106,6 +108,7 @@ class _CreationHooks:
     def __exit__(self, *exc: object) -> None:
         with self.lock:
             self.count -= 1
+            shortcuts.turn("watching", -1)
             if self.count == 0:
                 for name, bound in self.before.items():
                     if bound is None:
