@@ -180,7 +180,7 @@ _kept: dict[tuple[Callable[..., np.ndarray], str], tuple[int, int, int, np.ndarr
 
 
 def _few(make: Callable[[np.ndarray], np.ndarray], n: int, dtype: np.dtype, seed: int, offset: int) -> np.ndarray:
-    """A few numbers, float32 or float64, that `make` makes of words, out of those of a whole chunk of words where it was made into numbers before. Read only."""
+    """A few numbers, float32 or float64, that `make` makes of words, out of those of a whole chunk of words, kept from call to call. Read only."""
     key, first, end, numbers = _kept.get((make, dtype.char), _NONE)
     per_block = 16 // dtype.itemsize
     at = (offset - first) * per_block

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 import tritensor as tt
-from tritensor.dispatch.plans import doors
+from tests.dispatch.at_once import learns_at_once, plans_of  # noqa: F401
 from tritensor.ground import shortcuts
 from tritensor.nn import functional as F
 from tritensor.random import default_generator
-from tritensor.tensor.public_api.publish import _door_of
 
 pytestmark = pytest.mark.quick
 
@@ -31,10 +30,7 @@ DRAWS: dict[str, tuple[Any, Callable[[], tt.Tensor]]] = {
 
 
 @pytest.fixture(autouse=True)
-def _learns_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(doors, "BEGIN", -1)
-    monkeypatch.setattr(doors, "SEEN_BEFORE", False)
-    doors.forget()
+def _own_stream() -> Iterator[None]:
     with tt.random.fork_rng():
         yield
 
@@ -55,7 +51,7 @@ def test_the_numbers_are_those_of_the_long_way(name: str) -> None:
         found, stands = _three(draw)
         assert stands == end
         assert all(map(tt.equal, expected, found))
-    assert len(_door_of(of).plans) == 1
+    assert plans_of(of) == 1
     assert not any(a.data_ptr() == b.data_ptr() for a, b in zip(found, expected, strict=True))
 
 

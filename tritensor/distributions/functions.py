@@ -15,8 +15,8 @@ from tritensor.tensor.functions.creation.distributions import draw_cauchy as dra
 from tritensor.tensor.functions.creation.distributions import poisson as poisson
 from tritensor.tensor.functions.creation.gammas import sample_dirichlet as sample_dirichlet
 from tritensor.tensor.functions.creation.gammas import standard_gamma as standard_gamma
+from tritensor.tensor.functions.creation.multinomial import multinomial as multinomial
 from tritensor.tensor.functions.creation.random import bernoulli as bernoulli
-from tritensor.tensor.functions.creation.random import multinomial as multinomial
 from tritensor.tensor.functions.creation.random import normal as normal
 from tritensor.tensor.functions.creation.random import rand as rand
 from tritensor.tensor.functions.creation.random import randn as randn

@@ -13,7 +13,7 @@ from tritensor.ground.errors import ArgumentError, OutOfRangeError, ShapeError
 from tritensor.nn import init
 from tritensor.nn.parameter import empty_parameter
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.creation.random import multinomial
+from tritensor.tensor.functions.creation.multinomial import multinomial
 from tritensor.tensor.functions.creation.sequences import arange
 from tritensor.tensor.functions.pointwise.elementary import where
 from tritensor.tensor.functions.shaping.joining import cat

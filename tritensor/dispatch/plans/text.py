@@ -261,7 +261,8 @@ def _names() -> dict[str, Any]:
     """What texts name beside their constants."""
     return {
         "__name__": __name__,  # by which numpy's warnings are told apart
-        "make": object.__new__, "drawn": _drawn, "Tensor": dispatcher._Tensor, "Node": Node, "Branch": Branch, "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
+        "make": object.__new__, "drawn": _drawn, "Tensor": dispatcher._Tensor, "Node": Node, "Branch": Branch,
+        "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
         "note_borrowed": note_borrowed, "note_all_borrowed": note_all_borrowed, "ref": ref, "ndarray": np.ndarray, "asarray": np.asarray,
         "record_node": record_node, "outputs": dispatcher._outputs, "join_views": _join_views, "apart": _apart, "Unplanned": Unplanned,
     }  # fmt: skip

@@ -1,7 +1,6 @@
 """Programs over rows in machine code: passes that sum, take the largest or write, with numbers of the row computed between them.
 
-A row is read from memory once and is in the cache for the passes that follow: what takes numpy ten passes over memory, a normalisation say, takes one.
-"""
+A row is read once and is in the cache for the passes that follow: what takes numpy ten passes over memory, a normalisation say, takes one."""
 
 from __future__ import annotations
 
@@ -299,9 +298,8 @@ class _Body:
 
 
 def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> tuple[str, set[int], set[int]]:
-    """The module, which arrays it writes, and which it adds to, of a program over arrays of these types (None: not given), which are told by a table: rows, parts,
-    elements of a part, then of each array where it is and two strides in bytes, then the numbers. Elements are computed in the first array's type,
-    16-bit floats in float32."""
+    """The module, which arrays it writes and which it adds to, of a program over arrays of these types (None: not given). A table tells rows, parts, elements
+    of a part, each array's address and two strides in bytes, then the numbers. Elements are computed in the first array's type, 16-bit floats in float32."""
     first = next(t[0] for t in types if t is not None)
     kind = "f64" if first.itemsize == 8 else "f32"
     passes = Passes(kind)

@@ -1,5 +1,5 @@
-"""Basic indexing in one step: x[i], x[a:b], x[:, None, 0] as numpy's own view or a window on a GPU, one Tensor, one node. An index is another one at nearly every
-call, so that no plan would serve it twice."""
+"""Basic indexing in one step: x[i], x[a:b], x[:, None, 0] as numpy's own view or a window on a GPU, one Tensor, one node. An index is another one at
+nearly every call, so that no plan would serve it twice."""
 
 from __future__ import annotations
 

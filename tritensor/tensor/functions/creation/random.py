@@ -17,13 +17,13 @@ from tritensor.autograd.function import Function
 from tritensor.autograd.modes import no_grad
 from tritensor.ground import dtypes
 from tritensor.ground.device import as_device, cpu, device, meta
-from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, ShapeError
+from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import running, transform
-from tritensor.ops.array import all_values, empty, from_host, to_host
+from tritensor.ops.array import all_values, empty, to_host
 from tritensor.ops.table import broadcast, ops
 from tritensor.random import Generator
-from tritensor.tensor.aliasing.inplace import overwrite, write_out
+from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import make_in_layout, numpy_type, options_like
@@ -158,7 +158,7 @@ class Drawn(Function):
 
 
 # -- what a draw takes
-def _require_float(name: str, dtype: np.dtype) -> None:
+def require_float(name: str, dtype: np.dtype) -> None:
     if dtypes.of(dtype).kind != "float":
         raise DTypeError(f"{name}: {dtypes.of(dtype).name} cannot hold such numbers; use a floating type")
 
@@ -171,7 +171,7 @@ def _require_inexact(name: str, dtype: np.dtype) -> None:
 def _require_probability(name: str, p: Any) -> None:
     """Refuse what is no probability. Values on a GPU are not looked at: that would wait for them."""
     if isinstance(p, Tensor):
-        _require_float(name, p._array.dtype)
+        require_float(name, p._array.dtype)
         # Looking at values of a GPU would wait for all that is queued.
         if not p.is_cpu:
             return
@@ -191,7 +191,7 @@ def _require_deviation(name: str, std: Any) -> None:
         raise ArgumentError(f"{name}: std is {std}; it must be 0 or more")
 
 
-def _to_integers(name: str, *numbers: Any) -> list[int]:
+def to_integers(name: str, *numbers: Any) -> list[int]:
     try:
         return [operator.index(n) for n in numbers]
     except TypeError:
@@ -253,7 +253,7 @@ def randint(
     elif high is None:
         low, high = 0, low
     kind = np.dtype(np.int64) if dtype is None else numpy_type(dtype)
-    first, last = _to_integers("randint", low, high)
+    first, last = to_integers("randint", low, high)
     _require_range("randint", first, last, kind)
     return _draw_integers(first, last, parse_sizes("randint", (size,)), kind, as_device(device), generator)
 
@@ -262,7 +262,7 @@ def randint(
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """0 to n - 1 in a random order."""
     kind = np.dtype(np.int64) if dtype is None else numpy_type(dtype)
-    (n,) = _to_integers("randperm", n)
+    (n,) = to_integers("randperm", n)
     if dtypes.of(kind).kind not in ("int", "uint", "float"):
         raise DTypeError(f"randperm: {dtypes.of(kind).name} is not drawn; use an integer or floating type")
     exact = 2 ** (ml_dtypes.finfo(kind).nmant + 1) if dtypes.of(kind).kind == "float" else int(np.iinfo(kind).max)
@@ -295,7 +295,7 @@ def randint_like(
     memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
     """randint in x's shape, dtype, device and layout, or in a memory format."""
-    first, last = _to_integers("randint_like", *((0, low) if high is None else (low, high)))
+    first, last = to_integers("randint_like", *((0, low) if high is None else (low, high)))
     on, kind = options_like(x, dtype, device)
     _require_range("randint_like", first, last, kind)
     return make_in_layout(x, memory_format, lambda shape: _draw_integers(first, last, shape, kind, on, generator))
@@ -315,7 +315,7 @@ def normal(
         labels = [label for label, v in (("mean", mean), ("std", std)) if isinstance(v, Tensor)]
         shape = broadcast("normal", *[tuple(v._array.shape) for v in given], labels=labels)
         kind = given[0]._array.dtype
-        _require_float("normal", kind)
+        require_float("normal", kind)
         z = _draw_standard_normal(shape, compute_type(kind), given[0].device, generator)
         drawn = to_c_order(mean + (std.to(kind) if isinstance(std, Tensor) else std) * z)
         return to_dtype(drawn, kind)
@@ -334,69 +334,6 @@ def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None 
     u = draw_uniform(tuple(x._array.shape), x._array.dtype, x.device, generator)
     drawn = ops.cast(ops.lt(u, x.detach()), dtype=x._array.dtype)
     return Drawn.apply(drawn, x) if is_followed(x) else drawn
-
-
-@function
-def multinomial(
-    x: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None
-) -> Tensor:
-    """Indices drawn with probabilities proportional to the weights in x, (n,) or (rows, n). Without replacement each comes at most once,
-    those of weight 0 last. Waits for the device.
-
-    Raises ShapeError for other dimensions, DTypeError for weights that are not floating, ValueError for weights that are negative, not
-    finite or all 0, and for a count below 1 or, without replacement, above n.
-    """
-    _require_float("multinomial", x._array.dtype)
-    if out is not None and out._array.dtype != np.int64:
-        raise DTypeError(f"multinomial: out is {out.dtype.name}; indices are int64, give an out of that type")
-    if x._array.ndim not in (1, 2):
-        raise ShapeError(f"multinomial: x has {x._array.ndim} dimensions; give (n,) weights, or (rows, n)")
-    (num_samples,) = _to_integers("multinomial", num_samples)
-    if num_samples < 1 or (not replacement and num_samples > x._array.shape[-1]):
-        raise ArgumentError(
-            f"multinomial: {num_samples} draws from {x._array.shape[-1]}; give 1 or more, with replacement=True for more than that"
-        )
-    if x.is_meta:
-        drawn = new_tensor(empty((*x._array.shape[:-1], num_samples), np.dtype(np.int64), x.device))
-        return drawn if out is None else write_out(out, drawn, "multinomial")
-    weights = to_host(x._array).astype(np.float64)
-    rows = weights.reshape(-1, weights.shape[-1])
-    edges = np.add.accumulate(rows, axis=-1)
-    sums = edges[:, -1]
-    least, most = np.minimum.reduce(sums, initial=1.0), np.maximum.reduce(sums, initial=1.0)
-    if not (least > 0 and most < math.inf and np.minimum.reduce(rows, axis=None, initial=0.0) >= 0):
-        raise ArgumentError("multinomial: weights must be finite and not negative, with a positive sum")
-    if replacement:
-        found = _pick_weighted(rows, edges, draw_on_host(draw_uniform, (len(rows), num_samples), generator))
-    else:  # the largest of log w + Gumbel noise
-        u = draw_on_host(draw_uniform, rows.shape, generator)
-        with np.errstate(divide="ignore"):
-            noisy = np.log(rows) - np.log(-np.log1p(-u))
-        found = np.argsort(-noisy, -1, kind="stable")[:, :num_samples]
-    drawn = new_tensor(from_host(found.astype(np.int64, copy=False).reshape(*weights.shape[:-1], num_samples), x.device))
-    return drawn if out is None else write_out(out, drawn, "multinomial")
-
-
-def _pick_weighted(rows: np.ndarray, edges: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """For each number of u, of [0, 1), the index of its row's weight in whose part of the sum it lies: (rows, draws). `edges` are the sums up to each weight.
-
-    One search for all rows: the sums of a row's weights, as parts of 1, stand behind those of the rows before.
-    """
-    n = rows.shape[1]
-    start: Any = 0
-    if len(rows) == 1:
-        found = edges[0].searchsorted(u * edges[0, -1], "right")
-    else:
-        behind = np.arange(len(rows), dtype=np.float64)[:, None]
-        edges = edges / edges[:, -1:]
-        edges += behind
-        start = np.arange(len(rows))[:, None] * n
-        found = edges.reshape(-1).searchsorted(u + behind, "right") - start
-        found = np.maximum(found, 0)
-    found = np.minimum(found, n - 1)
-    if not rows.reshape(-1)[found + start].all():  # rounding must not pick an index of weight 0 behind the last one
-        found = np.minimum(found, n - 1 - np.argmax(rows[:, ::-1] > 0, -1)[:, None])
-    return found
 
 
 # -- in place
@@ -421,7 +358,7 @@ def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Genera
 @function
 def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with exponential numbers of rate lambd."""
-    _require_float("exponential_", x._array.dtype)
+    require_float("exponential_", x._array.dtype)
     if not lambd > 0:
         raise ArgumentError(f"exponential_: lambd is {lambd}; it must be above 0")
     return overwrite(x, draw_exponential(tuple(x._array.shape), x._array.dtype, x.device, generator, lambd), "exponential_")
@@ -448,12 +385,12 @@ def random_(x: Tensor, start: Any = _NO_START, end: Any = _NO_END, *, generator:
     exact = {"float16": 2**11, "bfloat16": 2**8, "float32": 2**24, "float64": 2**53, "bool": 1}
     # random_(to): the one number that is given is the end.
     if end is _NO_END and start is not _NO_START:
-        low, high = _to_integers("random_", 0, start)
+        low, high = to_integers("random_", 0, start)
     elif end is None or end is _NO_END:
         largest = exact[x.dtype.name] if x.dtype.name in exact else np.iinfo(x._array.dtype).max
-        low, high = _to_integers("random_", 0 if start is _NO_START else start, int(largest) + 1)
+        low, high = to_integers("random_", 0 if start is _NO_START else start, int(largest) + 1)
     else:
-        low, high = _to_integers("random_", 0 if start is _NO_START else start, end)
+        low, high = to_integers("random_", 0 if start is _NO_START else start, end)
     _require_range("random_", low, high, x._array.dtype)
     drawn = _draw_integers(low, high, tuple(x._array.shape), np.dtype(np.int64), x.device, generator)
     return overwrite(x, ops.cast(drawn, dtype=x._array.dtype), "random_")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.ground import shortcuts
 from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
@@ -33,6 +34,7 @@ def _parse_levels(name: str, x: Tensor, q: Any) -> tuple[Tensor, bool]:
         raise ArgumentError(f"{name}: q {tuple(q._array.shape)} has {len(q._array.shape)} dimensions; give a number or a vector")
     if q._array.dtype != x._array.dtype:
         raise DTypeError(f"{name}: q is {q.dtype.name}, x is {x.dtype.name}; cast q so that both are the same")
+    shortcuts.note_values_read()
     inside = (
         np.logical_and(q._array >= 0, q._array <= 1).all() if isinstance(q._array, np.ndarray) else True
     )  # as PyTorch, no wait for a GPU

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.ground import dtypes
+from tritensor.ground import dtypes, shortcuts
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.array import from_host
 from tritensor.ops.table import ops
@@ -69,6 +69,7 @@ def _check_sorter(shape: tuple[int, ...], sorter: Tensor) -> None:
         raise DTypeError(f"searchsorted: sorter is {sorter.dtype.name}; it takes int64, such as argsort gives")
     # On a GPU the look would wait.
     on_host = isinstance(sorter._array, np.ndarray) and sorter._array.size
+    shortcuts.note_values_read()
     if on_host and not 0 <= int(sorter._array.min()) <= int(sorter._array.max()) < shape[-1]:
         raise ArgumentError(f"searchsorted: sorter points outside 0 to {shape[-1] - 1}")
 
