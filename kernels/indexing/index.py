@@ -17,7 +17,7 @@ from tritensor.kernels.parts.copying import assigned, contiguous, to_c_order, to
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range
-from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_add_rows, numpy_keys, put_rows, take_rows, watch_keys
+from tritensor.kernels.parts.indices.rows_by_key import FEW_SUMS, keys_of, numpy_add_rows, numpy_keys, put_rows, take_rows, watch_keys
 from tritensor.kernels.parts.view_arithmetic import inverse, zero_tensor
 from tritensor.ops.array import CudaArray, element_strides, is_contiguous
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
@@ -113,7 +113,7 @@ def _index_get_cpu(x: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], f
         # of a few rows take needs a third of advanced indexing's time
         if len(indices) == 1 and not front:
             y = x.take(indices[0], dims[0])
-            if x.flags.c_contiguous and indices[0].ndim < 2:
+            if x.flags.c_contiguous and (indices[0].ndim < 2 or indices[0].flags.c_contiguous):
                 return y
             return _in_index_order(y, x, indices, plan(x.shape, dims, front))
         p = plan(x.shape, dims, front)
@@ -183,8 +183,22 @@ def _index_get_backward(g: CudaArray, indices: tuple[CudaArray, ...], x_shape: t
 def _index_get_cpu_backward(
     g: np.ndarray, indices: tuple[np.ndarray, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool
 ) -> Any:
+    if len(indices) == 1 and g.dtype.char in "fd" and 0 < max(g.size, math.prod(x_shape)) <= FEW_SUMS:
+        return (_add_few(g, indices[0], x_shape, dims[0]),)
     zeros = np.zeros(x_shape, g.dtype)
     return (_index_put_cpu(zeros, g, *indices, dims=dims, front=front, accumulate=True) if g.size else zeros,)
+
+
+def _add_few(g: np.ndarray, index: np.ndarray, shape: tuple[int, ...], dim: int) -> np.ndarray:
+    """Zeros of a shape to which g is added where an index has been, few elements, in float64."""
+    keys = index.reshape(-1).astype(np.intp, copy=False)
+    if keys.size and int(np.minimum.reduce(keys)) < 0:
+        keys = np.where(keys < 0, keys + shape[dim], keys)
+    size, width = math.prod(shape), math.prod(shape[dim + 1 :])
+    at = keys if width == 1 else keys[:, None] * width + np.arange(width)
+    if dim:
+        at = np.arange(0, size, shape[dim] * width).reshape(-1, *(1,) * at.ndim) + at
+    return np.bincount(at.reshape(-1), g.reshape(-1), size).reshape(shape).astype(g.dtype, copy=False)
 
 
 def _index_get_samples(rng: np.random.Generator) -> list[Sample]:

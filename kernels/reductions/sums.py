@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, along_host, count, deviations, reduced, stretch
-from tritensor.kernels.parts.cpu.summation import centred, few, total
+from tritensor.kernels.parts.cpu.summation import centred, few, is_one_reduce, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.kernels.parts.rows.moments import merged, walked
 from tritensor.kernels.reductions.scan import scan_result
@@ -58,7 +59,9 @@ def _sum_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
 
 def _planned_sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> Callable[..., Any] | None:
     dims = normal_dims("sum", dim, x.ndim)
-    return (lambda x: few(x, dims, keepdim)) if dims and few(x, dims, keepdim) is not None else None
+    if dims and few(x, dims, keepdim) is not None:
+        return lambda x: few(x, dims, keepdim)
+    return functools.partial(np.add.reduce, axis=dims, keepdims=keepdim) if is_one_reduce(x, dims) else None
 
 
 _sum_cpu.planned = _planned_sum  # type: ignore[attr-defined]
@@ -82,7 +85,7 @@ def _sum_of_squares_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np
 def _mean_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     dims = normal_dims("mean", dim, x.ndim)
     if dims and (small := few(x, dims, keepdim)) is not None:
-        small /= x.size if len(dims) == x.ndim else x.shape[dims[0]]
+        small /= count(x.shape, dims)
         return small
     n = count(x.shape, dims)
     out = total(x, dims, keepdim, dtypes.accumulator(x.dtype))
@@ -95,7 +98,7 @@ def _planned_mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> Callable
     dims = normal_dims("mean", dim, x.ndim)
     if not dims or few(x, dims, keepdim) is None:
         return None
-    n = np.array(x.size if len(dims) == x.ndim else x.shape[dims[0]], x.dtype)
+    n = np.array(count(x.shape, dims), x.dtype)
 
     def mean(x: np.ndarray) -> np.ndarray:
         y = few(x, dims, keepdim)

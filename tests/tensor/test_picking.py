@@ -88,3 +88,33 @@ def test_masked_scatter_in_place_keeps_its_shape() -> None:
     with pytest.raises(RuntimeError, match="does not fit"):
         tt.zeros(3).masked_scatter_(tt.ones(2, 3, dtype=tt.bool), tt.arange(6.0))
     assert tt.zeros(2, 2).masked_scatter_(tt.tensor([True, False]), tt.arange(6.0)).tolist() == [[0, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.int8])
+def test_tensors_beside_whole_slices_pick_and_give_gradients_as_numpys_do(kind: type) -> None:
+    rng, whole = np.random.default_rng(3), slice(None)
+    values = rng.standard_normal((3, 4, 5)).astype(np.float32)
+    i, j = np.array([2, 0, -1, 2], kind), np.array([[-3], [1]], kind)
+    for index in [
+        (i,),
+        (whole, i),
+        (whole, i, whole),
+        (whole, whole, i),
+        (whole, i, j),
+        (i, j),
+        (i, whole, j),
+        (j,),
+        (whole, j),
+        (whole, whole, j),
+        (i, slice(1, 3)),
+    ]:
+        x = tt.from_numpy(values.copy()).requires_grad_()
+        y = x[tuple(tt.from_numpy(n) if isinstance(n, np.ndarray) else n for n in index)]
+        assert np.array_equal(y.detach().numpy(), values[index]), index
+        g = rng.standard_normal(y.shape).astype(np.float32)
+        expected = np.zeros(values.shape)
+        np.add.at(expected, index, g)
+        y.backward(tt.from_numpy(g))
+        assert np.allclose(x.grad.numpy(), expected, atol=1e-6), index
+    with pytest.raises(IndexError, match="index 4 at position 1 is out of range for dim 1 of size 4"):
+        tt.from_numpy(values)[:, tt.tensor([0, 4])]

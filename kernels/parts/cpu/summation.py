@@ -158,9 +158,16 @@ def centred(x: np.ndarray, dims: tuple[int, ...]) -> tuple[np.ndarray, np.ndarra
     return y, mean + rest
 
 
+def is_one_reduce(x: np.ndarray, dims: tuple[int, ...]) -> bool:
+    """Whether `total` of float32 or float64 is numpy's reduce and nothing else, whatever the values."""
+    if x.dtype not in _ones or not x.size or not 0 < len(dims) < x.ndim or count(x.shape, dims) > 2 * _ROWS:
+        return False
+    return not (x.flags.c_contiguous and (dims == (x.ndim - 1,) or dims == (0,)))
+
+
 def few(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """The sum of a small float32 or float64 array over all its dims, or a small matrix's rows or columns; None for anything else.
-    A product with ones adds as few numbers one after the other as add.reduce does."""
+    """The sum of a small float32 or float64 array in C order; None for anything else.
+    A product with ones adds as few numbers one after the other as add.reduce does, and sooner."""
     size = x.size
     if not 0 < size <= _RUN or not x.flags.c_contiguous or (ones := _first_ones.get(x.dtype.char)) is None:
         return None
@@ -169,7 +176,7 @@ def few(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> Any:
         x.ravel().dot(ones[size], out)
         return out.reshape((1,) * x.ndim) if keepdim else out
     if x.ndim != 2:
-        return None
+        return np.add.reduce(x, axis=dims, keepdims=keepdim) if count(x.shape, dims) <= 2 * _ROWS else None
     rows, columns = x.shape
     if dims == (1,):
         out = x.dot(ones[columns])

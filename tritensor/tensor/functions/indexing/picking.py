@@ -50,8 +50,8 @@ def getitem(x: Tensor, index: Any) -> Tensor:
             return made
     if _is_plain_index(x, index):
         return ops.index_get(x, index, dims=(0,), front=False)
-    if type(index) is tuple and len(index) <= len(x._array.shape) and index and all([_is_plain_index(x, i) for i in index]):
-        return ops.index_get(x, *index, dims=tuple(range(len(index))), front=False)
+    if type(index) is tuple and (dims := _plainly_indexed(x, index)):
+        return ops.index_get(x, *[index[d] for d in dims], dims=dims, front=False)
     # One flat index instead of one for each dimension.
     if _is_whole_mask(x, index):
         return select_true(x, index)
@@ -73,6 +73,16 @@ def _is_plain_index(x: Tensor, index: Any) -> bool:
     if not isinstance(index, Tensor) or index._array.dtype.kind != "i" or not index._array.shape or not x._array.shape:
         return False
     return type(index._array) is type(x._array) and index.device == x.device
+
+
+def _plainly_indexed(x: Tensor, index: tuple[Any, ...]) -> tuple[int, ...]:
+    """The dimensions of the tensors in an index that holds such as well, one behind the other, and nothing else but whole slices; () for any other index."""
+    if len(index) > len(x._array.shape):
+        return ()
+    dims = tuple([d for d, i in enumerate(index) if type(i) is not slice])
+    if not dims or dims[-1] - dims[0] >= len(dims) or not all([_is_plain_index(x, index[d]) for d in dims]):
+        return ()
+    return dims if all([i == slice(None) for i in index if type(i) is slice]) else ()
 
 
 def _is_whole_mask(x: Tensor, index: Any) -> bool:
