@@ -96,3 +96,19 @@ def test_what_is_written_to_one_draw_is_not_in_the_next() -> None:
         drawn = tt.randn(4)
         assert tt.equal(drawn, expected)
         drawn.zero_()
+
+
+@pytest.mark.parametrize("draw", [lambda x: F.dropout(x, 0.5), lambda x: tt.rand_like(x)], ids=["dropout", "rand_like"])
+def test_draws_on_a_gpu_go_by_their_recordings(draw: Callable[[tt.Tensor], tt.Tensor]) -> None:
+    x = tt.arange(1.0, 13.0, device="cuda", requires_grad=True)
+    with shortcuts.suspended():
+        expected, end = _three(lambda: draw(x))
+    for _ in range(2):
+        found, stands = _three(lambda: draw(x))
+        assert stands == end
+        assert all(map(tt.equal, expected, found))
+    y = draw(x)
+    if y.requires_grad:
+        (g,) = tt.autograd.grad(y, x, x.detach())
+        assert tt.equal(g, y)
+    assert len(_door_of(F.dropout if y.requires_grad else tt.rand_like).plans) == 1

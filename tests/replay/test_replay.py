@@ -14,6 +14,7 @@ import triton.language as tl
 
 import tritensor as tt
 from tritensor.cuda.launch import launch
+from tritensor.dispatch.plans import doors
 from tritensor.ground.device import device
 from tritensor.ops import replay
 from tritensor.ops.array import CudaArray, element_strides, empty, from_host, to_host
@@ -198,7 +199,7 @@ def test_a_corner_that_calls_finished_ops_is_never_replayed() -> None:
     def through_tensors(x: CudaArray) -> CudaArray:
         return tt.Tensor.wrap(x).abs()._array
 
-    for _ in range(2):
+    for _ in range(doors.BEGIN + 3):
         through_tensors(on_gpu(1, 2))
     corner = Corner(through_tensors)
     for values in ((-1, 2), (3, -4), (-5, -6)):

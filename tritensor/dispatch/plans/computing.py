@@ -11,7 +11,7 @@ import numpy as np
 from tritensor.dispatch.plans.recorder import CONSTANT, NUMBER, PLACE, Step, has_floats
 from tritensor.ground.numpy_warnings import quietly
 from tritensor.ops.array import CudaArray, to_layout
-from tritensor.ops.replay import record_view
+from tritensor.ops.replay import record_view, seed_numbers
 from tritensor.ops.table import Op
 
 _MANY = 1 << 16  # elements of a result
@@ -189,6 +189,8 @@ def _on_gpu(step: Step, op: Op) -> Computing | None:
         return None
     if any([word == NUMBER for word, _ in step.inputs]):
         return Computing(_with_number(corner.recordings, step), ready=_as_it_is) if len(step.inputs) == 2 else None
+    if step.drawn is not None:
+        return Computing(lambda *arrays, seed, offset: recording((*arrays, *seed_numbers(seed, offset))))
     return Computing(recording, together=True)
 
 

@@ -106,8 +106,10 @@ class Recorder:
         outs, results = (t if type(t) is tuple else (t,) for t in (made, result))
         settled = all([type(a) is not np.ndarray or a is b for a, b in zip(raw if type(raw) is tuple else (raw,), results, strict=True)])
         corner = op.forward
-        if corner_key is not None and (not isinstance(corner, Corner) or corner.reports or corner.draws is not None or corner.mutates):
-            self.spoil(f"{op.name} reports or draws")
+        if corner_key is not None and (
+            not isinstance(corner, Corner) or corner.reports or corner.mutates or (corner.draws is None) != (drawn is None)
+        ):
+            self.spoil(f"{op.name} reports or writes")
             return
         given, tracked = self._sources(inputs)
         recorded = outs[0]._node is not None if not op.view else outs[0]._tracked

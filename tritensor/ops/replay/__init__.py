@@ -8,3 +8,4 @@ from tritensor.ops.replay.corner import record_view as record_view
 from tritensor.ops.replay.corner import unwrap_corner as unwrap_corner
 from tritensor.ops.replay.corner import when_forgotten as when_forgotten
 from tritensor.ops.replay.recorder import address_of as address_of
+from tritensor.ops.replay.replayed_numbers import seed_numbers as seed_numbers

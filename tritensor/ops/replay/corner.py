@@ -114,7 +114,7 @@ class Corner:
         # a corner that another one calls is part of that one's recording
         if here.recorder is not None:
             return None, None, arrays
-        replayed: list[ReplayedNumber] = []
+        replayed: Sequence[ReplayedNumber] = []
         if self.draws is not None:
             args, attrs, replayed = self._split_seed(args, attrs)
             if not replayed:
@@ -141,7 +141,7 @@ class Corner:
         recording, kinds = found
         return recording, [replayed_number(n, kind) for n, kind in zip(_python_numbers(args), kinds, strict=True)]
 
-    def _split_seed(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any], list[ReplayedNumber]]:
+    def _split_seed(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any], Sequence[ReplayedNumber]]:
         """A call's arguments without seed and offset, and these two as replayed numbers; none in a graph's capture, where a draw is no number."""
         if self.draws:
             i, j = self.draws

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,9 +31,17 @@ class ReplayedNumber:
 SEED_KINDS = (np.uint32, np.uint32, np.uint64)
 
 
-def seed_numbers(seed: int, offset: int) -> list[ReplayedNumber]:
+def seed_numbers(seed: int, offset: int) -> tuple[ReplayedNumber, ReplayedNumber, ReplayedNumber]:
     """A draw's three numbers."""
-    return [ReplayedNumber(n, n) for n in (seed & _LOW, seed >> 32 & _LOW, offset & _MASK)]
+    low, high = _key(seed)
+    return low, high, ReplayedNumber(offset & _MASK, offset & _MASK)
+
+
+@functools.lru_cache(maxsize=64)
+def _key(seed: int) -> tuple[ReplayedNumber, ReplayedNumber]:
+    """A seed's two words, the same objects for draw after draw: nobody writes to one."""
+    low, high = seed & _LOW, seed >> 32 & _LOW
+    return ReplayedNumber(low, low), ReplayedNumber(high, high)
 
 
 def another_seed(seed: int, offset: int) -> tuple[int, int]:
