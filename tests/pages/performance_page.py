@@ -56,6 +56,18 @@ What has run on a GPU, and what has been measured there: [README](../README.md#s
 Size, import, training steps, single ops and an op's cost to the host beside torch, of one run: [README](../README.md#speed-on-the-cpu).
 <!-- end -->
 
+A program of many small ops spends its time in Python around numpy. So a public function, an operator and an op are *doors*: a call that comes for the second
+time, after the function's first sixteen, is recorded, and leaves a *plan*, a straight line of Python with numpy's calls, the tensors and the node; a later
+one goes from a key to its plan. The key tells layouts, types, whether gradients are asked for, whether they are recorded, and every other argument with its
+type; Python numbers that reach one op as they are stand outside of it. A call is recorded a second time on device meta, where there are no values, and is
+planned only where it comes to the same. Nothing is planned that writes but by one ufunc, draws from a generator of its own, or reads values, and none is
+taken while somebody looks at single ops: autocast, hooks on saved tensors, modes, a profile, another default device. What plans rest on drops them when it
+changes: an op that is registered anew, `ops.replay.forget()`.
+
+Formulas of elementwise ops and of rows (softmax, norms, losses) are machine code from one element on, compiled by the LLVM inside Triton when they are first
+needed, kept in its cache, and called with the arrays themselves: address, shape and strides are read at numpy's offsets, which are probed first; where that
+fails, as on an interpreter that lays objects otherwise, the addresses are handed over by Python.
+
 ## What the kernels use
 """
 LARGE = """
