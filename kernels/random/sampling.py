@@ -13,6 +13,7 @@ What a number is made of (see philox.py for the words and how many blocks an op 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -152,7 +153,7 @@ def _uniforms(words: np.ndarray) -> np.ndarray:
 def _rand(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
     n = math.prod(shape)
     if dtype.char in "fd" and blocks_used(n, word_bits(dtype)) <= AHEAD:
-        return _few(_uniforms, n, dtype, seed, offset).reshape(shape).copy()
+        return _few_uniforms[dtype.char].draw(n, shape, seed, offset)
     if dtype == np.float64:
         return _chunked(n, 64, seed, offset, np.empty(n, dtype), _uniforms_into).reshape(shape)
     drawn = _chunked(n, 32, seed, offset, np.empty(n, np.float32), _uniforms_into, "uniforms")
@@ -176,32 +177,37 @@ def _normals_into(words: np.ndarray, out: np.ndarray) -> None:
         out[::2], out[1::2] = numpy_polar(words[::2], words[1::2])
 
 
-_kept: dict[tuple[Callable[..., np.ndarray], str], tuple[int, int, int, np.ndarray]] = {}
+class _Few:
+    """Draws of a few numbers, float32 or float64: out of those that `make` makes of a whole chunk of words, kept from call to call."""
+
+    def __init__(self, make: Callable[[np.ndarray], np.ndarray], dtype: np.dtype) -> None:
+        self.make, self.bits = make, 8 * dtype.itemsize
+        self.kept: tuple[int, int, int, np.ndarray] = (-1, 0, 0, np.empty(0, dtype))  # seed, first block, numbers, which are read only
+
+    def draw(self, n: int, shape: tuple[int, ...], seed: int, offset: int) -> np.ndarray:
+        """n numbers in a shape."""
+        key, first, end, numbers = self.kept
+        at = (offset - first) * 128 // self.bits
+        if key != seed or at < 0 or at + n > end:
+            words, start = ahead(seed, offset, blocks_used(n, self.bits))
+            numbers, at = self.make(words.reshape(-1).view(np.uint64 if self.bits == 64 else np.uint32)), start * 128 // self.bits
+            self.kept = seed, offset - start, len(numbers), numbers
+        return numbers[at : at + n].reshape(shape).copy()
 
 
-def _few(make: Callable[[np.ndarray], np.ndarray], n: int, dtype: np.dtype, seed: int, offset: int) -> np.ndarray:
-    """A few numbers, float32 or float64, that `make` makes of words, out of those of a whole chunk of words, kept from call to call. Read only."""
-    key, first, end, numbers = _kept.get((make, dtype.char), _NONE)
-    per_block = 16 // dtype.itemsize
-    at = (offset - first) * per_block
-    if key != seed or at < 0 or at + n > end:
-        words, start = ahead(seed, offset, blocks_used(n, 128 // per_block))
-        numbers, at = make(words.reshape(-1).view(np.uint64 if per_block == 2 else np.uint32)), start * per_block
-        _kept[make, dtype.char] = seed, offset - start, len(numbers), numbers
-    return numbers[at : at + n]
+_few_uniforms, _few_normals = (
+    {t.char: _Few(make, t) for t in (np.dtype(np.float32), np.dtype(np.float64))} for make in (_uniforms, _normals)
+)
 
 
-_NONE = (-1, 0, 0, np.empty(0, np.float32))
-
-
-def _planned_few(make: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Any]:
+def _planned_few(few: dict[str, _Few]) -> Callable[..., Any]:
     """What plans draw a few numbers with."""
 
     def planned(*, shape: tuple[int, ...], dtype: np.dtype, device: Device) -> Callable[..., np.ndarray] | None:
         n = math.prod(shape)
-        if dtype.char not in "fd" or blocks_used(n, word_bits(dtype)) > AHEAD:
+        if dtype.char not in few or blocks_used(n, word_bits(dtype)) > AHEAD:
             return None
-        return lambda seed, offset: _few(make, n, dtype, seed, offset).reshape(shape).copy()
+        return functools.partial(few[dtype.char].draw, n, shape)
 
     return planned
 
@@ -209,12 +215,12 @@ def _planned_few(make: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Any]
 def _randn(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
     n = math.prod(shape)
     if blocks_used(n, word_bits(dtype)) <= AHEAD:
-        return _few(_normals, n, dtype if dtype == np.float64 else np.dtype(np.float32), seed, offset).astype(dtype).reshape(shape)
+        return _few_normals["d" if dtype == np.float64 else "f"].draw(n, shape, seed, offset).astype(dtype, copy=False)
     kind = "normals" if dtype == np.float32 else ""
     return _chunked(n, word_bits(dtype), seed, offset, np.empty(n, dtype), _normals_into, kind).reshape(shape)
 
 
-_rand.planned, _randn.planned = _planned_few(_uniforms), _planned_few(_normals)  # type: ignore[attr-defined]
+_rand.planned, _randn.planned = _planned_few(_few_uniforms), _planned_few(_few_normals)  # type: ignore[attr-defined]
 
 
 def _high(w: np.ndarray, span: int) -> np.ndarray:

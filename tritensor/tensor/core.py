@@ -22,7 +22,7 @@ from tritensor.ground.naming.type_names import named
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, is_in_format
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
-from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
+from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous, layout_of
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import HostValues, is_instance, new_instance
@@ -99,7 +99,9 @@ class Tensor(HostValues, Methods):
         """The size of each dimension, a tuple."""
         layout = self._layout
         if layout is None:
-            return new_size(Size, self._array.shape)
+            layout = self._layout = layout_of(self._array)  # which keys of plans ask, too
+            if layout is None:
+                return new_size(Size, self._array.shape)
         found: Size = layout.size
         if found is None:
             found = layout.size = new_size(Size, layout.shape)
@@ -109,7 +111,7 @@ class Tensor(HostValues, Methods):
         """The shape, or the size of one dimension."""
         if dim is None:
             return self.shape
-        shape = self._array.shape
+        shape = self._layout.shape if self._layout is not None else self._array.shape
         if not -len(shape) <= dim < len(shape):
             raise IndexError(f"size: dim {dim} is out of range for shape {shape}")
         return shape[dim]

@@ -161,7 +161,15 @@ class _Text:
             lines += [f"{t}._node = n", f"{t}._tracked = True"]
         if op.view:
             path = self.constant((op, step.attrs, ((step.arrays[0].shape, step.arrays[0].dtype),)))
-            lines.append(f"join_views({t}, {base}, {path})" if state.enabled else f"{t}._record_view_of({base}, {path}, False)")
+            if state.enabled:  # what most views come to, written out
+                lines += [
+                    f"x = {base}._extra",
+                    f"if x is not None and {base}._view_path is None and x.views is not None and len(fresh := x.views.fresh) < 31:",
+                    f"{_INDENT}{t}._view_path = ({base}, {path})", f"{_INDENT}fresh[id({t})] = ref({t})",
+                    "else:", f"{_INDENT}join_views({t}, {base}, {path})",
+                ]  # fmt: skip
+            else:
+                lines.append(f"{t}._record_view_of({base}, {path}, False)")
 
     def _tensor(self, t: str, array: str, result: Any) -> None:
         """The lines of a tensor on an array, but for its place in the graph and among views."""
