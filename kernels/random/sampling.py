@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -200,7 +200,7 @@ _few_uniforms, _few_normals = (
 )
 
 
-def _planned_few(few: dict[str, _Few]) -> Callable[..., Any]:
+def _planned_few(few: Mapping[Any, _Few]) -> Callable[..., Any]:
     """What plans draw a few numbers with."""
 
     def planned(*, shape: tuple[int, ...], dtype: np.dtype, device: Device) -> Callable[..., np.ndarray] | None:

@@ -402,16 +402,21 @@ class Tensor(HostValues, Methods):
 
     def _record_view_of(self, base: Tensor, step: Step, recording: bool) -> None:
         """Note the way from the base, so that in-place writes reach both graphs (dispatch calls this)."""
-        above = base._view_path
-        self._view_path = (base, step) if above is None else (*above, step)
+        above, extra = base._view_path, base._extra
         # A view of a view that must not be written must not be written either.
-        origin = base._extra.origin if above is not None and base._extra is not None else ""
+        origin = "" if above is None or extra is None else extra.origin
+        if above is None:
+            root, self._view_path = base, (base, step)
+        else:
+            root, self._view_path = above[0], (*above, step)
+            extra = root._extra
         if origin or not recording:
-            ensure_extra(self).origin = origin or "no_grad"
-        # Under no_grad the view has no node, and still requires grad as PyTorch's does: Severed says so.
-        if not recording and base._tracked and dtypes.has_gradient(self._array.dtype):
-            self._node, self._tracked = Severed(), True
-        fresh = live_views(self._view_path[0]).fresh
+            self._extra = Extra()  # nobody else knows the view yet
+            self._extra.origin = origin or "no_grad"
+            # Under no_grad the view has no node, and still requires grad as PyTorch's does: Severed says so.
+            if not recording and base._tracked and dtypes.has_gradient(self._array.dtype):
+                self._node, self._tracked = Severed(), True
+        fresh = (live_views(root) if extra is None or extra.views is None else extra.views).fresh
         fresh[id(self)] = weakref.ref(self)
         if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling
             for key in [key for key, r in tuple(fresh.items()) if r() is None]:

@@ -166,7 +166,7 @@ class _Text:
                     f"x = {base}._extra",
                     f"if x is not None and {base}._view_path is None and x.views is not None and len(fresh := x.views.fresh) < 31:",
                     f"{_INDENT}{t}._view_path = ({base}, {path})", f"{_INDENT}fresh[id({t})] = ref({t})",
-                    "else:", f"{_INDENT}join_views({t}, {base}, {path})",
+                    "else:", f"{_INDENT}{t}._record_view_of({base}, {path}, True)",
                 ]  # fmt: skip
             else:
                 lines.append(f"{t}._record_view_of({base}, {path}, False)")
@@ -272,7 +272,7 @@ def _names() -> dict[str, Any]:
         "make": object.__new__, "drawn": _drawn, "Tensor": dispatcher._Tensor, "Node": Node, "Branch": Branch,
         "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
         "note_borrowed": note_borrowed, "note_all_borrowed": note_all_borrowed, "ref": ref, "ndarray": np.ndarray, "asarray": np.asarray,
-        "record_node": record_node, "outputs": dispatcher._outputs, "join_views": _join_views, "apart": _apart, "Unplanned": Unplanned,
+        "record_node": record_node, "outputs": dispatcher._outputs, "apart": _apart, "Unplanned": Unplanned,
     }  # fmt: skip
 
 
@@ -299,16 +299,3 @@ def _only_to_undo(op: Op) -> bool:
     corners = [c for c in (op.rule, op.backward, op.cpu_backward) if c is not None]
     named = {kind for c in corners for fetches in c.fetches for kind, _ in fetches}
     return op.broadcasts and not named & {"shape", "shapes", "dtype", "dtypes"}
-
-
-def _join_views(t: Any, x: Any, step: Any) -> None:
-    """What `_record_view_of` does while a graph is recorded, where the base has views already."""
-    above = x._view_path
-    extra = x._extra if above is None else above[0]._extra
-    if extra is not None and (above is None or x._extra is None):
-        views = extra.views
-        if views is not None and ((n := len(fresh := views.fresh)) < 31 or n & (n + 1)):
-            t._view_path = (x, step) if above is None else (*above, step)
-            fresh[id(t)] = ref(t)
-            return
-    t._record_view_of(x, step, True)
