@@ -9,6 +9,7 @@ if __name__ != "tritensor.kernels":  # a program run in the repository may look 
     raise ImportError(f"{__name__}: the ops of tritensor are imported as tritensor.kernels")
 
 from tritensor.cuda.jit import unread
+from tritensor.ground.process.collector import settling
 from tritensor.ground.process.locks import importing
 from tritensor.kernels.op_index import MODULES
 from tritensor.ops.table import registry
@@ -16,7 +17,7 @@ from tritensor.ops.table import registry
 
 def load(module: str) -> None:
     """Import a file of ops; its kernels are read by Triton when they are first used."""
-    with importing():
+    with importing(), settling():
         if unread.is_put_off():
             importlib.import_module(module)
             return

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.convolution import cpu, samples
+from tritensor.kernels.convolution import cpu, gpu, samples
 from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, check_sizes, geometry
-from tritensor.kernels.convolution.gpu import kernel_choice
 from tritensor.kernels.parts.cpu.blocks import upcast
 from tritensor.kernels.parts.indices.sliding_windows import add_windows, read_windows
 from tritensor.ops.array import CudaArray
@@ -85,7 +84,7 @@ def cpu_forward(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = Non
 
 
 def forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, **how: Any) -> CudaArray:
-    return kernel_choice.correlate(x, weight, bias, geometry(x.shape, weight.shape, **how), transposed=False)
+    return gpu.kernel_choice.correlate(x, weight, bias, geometry(x.shape, weight.shape, **how), transposed=False)
 
 
 def rule_x(g: Any, weight: Any, x_shape: Sizes, **how: Any) -> Any:
@@ -119,10 +118,10 @@ def backward(
     s = geometry(x_shape, weight_shape, stride, padding, dilation, groups)
     weight, x = weight if needs[0] else None, x if needs[1] else None
     # both gradients read g with channels innermost: a transposing copy of it is made once
-    last = None if weight is None or x is None else kernel_choice.operand_of_gradients(g, s)
-    dx = None if weight is None else kernel_choice.correlate(g, weight, None, s, transposed=True, last=last)
+    last = None if weight is None or x is None else gpu.kernel_choice.operand_of_gradients(g, s)
+    dx = None if weight is None else gpu.kernel_choice.correlate(g, weight, None, s, transposed=True, last=last)
     biased = needs[-1] and len(needs) == 3
-    dw, db = (None, None) if x is None else kernel_choice.weight_gradient(x, g, s, biased, last)
+    dw, db = (None, None) if x is None else gpu.kernel_choice.weight_gradient(x, g, s, biased, last)
     # blocks of channels do not sum g on their way
     if biased and db is None:
         db = backward_bias(g)
@@ -188,7 +187,7 @@ def input_cpu(g: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None,
 
 
 def input_forward(g: CudaArray, weight: CudaArray, bias: CudaArray | None = None, **how: Any) -> CudaArray:
-    return kernel_choice.correlate(g, weight, bias, _input_geometry(g, weight, **how), transposed=True)
+    return gpu.kernel_choice.correlate(g, weight, bias, _input_geometry(g, weight, **how), transposed=True)
 
 
 # ---------------------------------------------------------------- its gradient to the weight
@@ -228,7 +227,7 @@ def weight_cpu(x: np.ndarray, g: np.ndarray, **how: Any) -> np.ndarray:
 
 
 def weight_forward(x: CudaArray, g: CudaArray, **how: Any) -> CudaArray:
-    return kernel_choice.weight_gradient(x, g, _weight_geometry(x, g, **how))[0]
+    return gpu.kernel_choice.weight_gradient(x, g, _weight_geometry(x, g, **how))[0]
 
 
 def work(x: Any, weight: Any, bias: Any = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Work:

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.convolution import convolution, samples
+from tritensor.kernels.convolution import convolution, gpu, samples
 from tritensor.kernels.convolution.geometry import Sizes, geometry
-from tritensor.kernels.convolution.gpu import kernel_choice
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.elementwise import backward_of
 from tritensor.kernels.parts.formula_llvm import numpy_gradient
@@ -35,7 +34,7 @@ def _cpu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, **si
 
 
 def _forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, **how: Any) -> CudaArray:
-    return kernel_choice.correlate(x, weight, bias, geometry(x.shape, weight.shape, **how), False, relu)
+    return gpu.kernel_choice.correlate(x, weight, bias, geometry(x.shape, weight.shape, **how), False, relu)
 
 
 def _rule(
