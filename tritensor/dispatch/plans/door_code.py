@@ -41,7 +41,7 @@ note_atom = _ATOMS.add
 tensor_classes: set[type] = set()  # classes of tensors that have been here
 
 # Kinds of arguments, by which the code differs.
-TENSOR, OPTIONAL, NUMBER, ATOM, FLOAT, DIMS, TENSORS, GENERAL, MISSING = range(9)
+TENSOR, OPTIONAL, NUMBER, ATOM, FLOAT, DIMS, TENSORS, GENERAL, MISSING, SIZES = range(10)
 HANDED_ON = frozenset((TENSOR, OPTIONAL, NUMBER, TENSORS, GENERAL))  # what a plan is given; of the rest the key says all
 _JOINED = {
     frozenset((a, b)): joined
@@ -72,8 +72,8 @@ _PAIRS = {
     OPTIONAL: "{p}_0, {p}_1",
     NUMBER: "{p}_0, {p}_1",
     GENERAL: "{p}_0, {p}_1",
+    SIZES: "{p}_0, {p}_1",
 }
-_REST = "{p}, types__({p})"  # of atoms that `*p` gathers
 _BEFORE = {
     OPTIONAL: (
         "if type__({p}) in tensors__:", "    {p}_0, {p}_1 = {p}._layout or find__({p}), {p}._tracked",
@@ -84,6 +84,11 @@ _BEFORE = {
         "else:", "    {p}_0, {p}_1 = {p}._layout or find__({p}), {p}._tracked",
     ),
     GENERAL: ("{p}_0, {p}_1 = pair__({p})",),
+    # of `*p`, which is given atoms, or one sequence of them
+    SIZES: (
+        "if len__({p}) == 1:", "    {p}_0, {p}_1 = pair__({p}[0])",
+        "else:", "    {p}_0, {p}_1 = 'several', (*{p}, types__({p}))",
+    ),
 }  # fmt: skip
 
 
@@ -121,7 +126,8 @@ def _pair(value: Any) -> tuple[Any, Any]:
     if kind in tensor_classes:
         return value._layout or find_layout(value), value._tracked
     if kind is tuple or kind is list:
-        return kind, tuple([_pair(v) for v in value])
+        types = _types_of(value)
+        return kind, (*value, types) if _ATOMS.issuperset(types) else tuple([_pair(v) for v in value])
     return kind, value or str(value)
 
 
@@ -149,6 +155,14 @@ def kind_of(value: Any, number: bool = False) -> int | None:
 def _kind_of_items(values: Sequence[Any], atoms: int) -> int | None:
     within = {kind_of(v) for v in values}
     return None if None in within else atoms if within <= {ATOM} else TENSORS if within == {TENSOR} else GENERAL
+
+
+def _kind_of_rest(values: tuple[Any, ...]) -> int | None:
+    """The kind of what `*p` gathers."""
+    if len(values) == 1 and kind_of(values[0]) in (ATOM, DIMS):
+        return SIZES
+    found = _kind_of_items(values, ATOM)
+    return SIZES if found == ATOM else found
 
 
 def _join_kinds(a: int, b: int) -> int:
@@ -197,7 +211,7 @@ class Form:
         cls, parameters: Parameters, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any], numbers: Sequence[str]
     ) -> Form | None:
         """The form of one call; None where it is not planned."""
-        found = {n: _kind_of_items(v, ATOM) if n == parameters.rest else kind_of(v, n in numbers) for n, v in bound.items()}
+        found = {n: _kind_of_rest(v) if n == parameters.rest else kind_of(v, n in numbers) for n, v in bound.items()}
         if None in found.values():
             return None
         return cls(min(len(args), len(parameters.by_place)), tuple(sorted(kwargs)), found)  # type: ignore[arg-type]
@@ -220,7 +234,7 @@ _FILE = f"{INSIDE}dispatch/plans/<door>"
 _names: dict[str, Any] = {  # with two underscores at the end: no parameter is called so
     "__name__": __name__, "state__": state, "find__": find_layout, "pair__": _pair, "tensors__": tensor_classes, "numbers__": NUMBERS, "ABSENT": ABSENT,
     "CallAgain": CallAgain,
-    "types__": _types_of, "layouts__": _layouts_of, "type__": type, "tuple__": tuple, "list__": list, "str__": str, "Exception": Exception,
+    "types__": _types_of, "layouts__": _layouts_of, "type__": type, "len__": len, "tuple__": tuple, "list__": list, "str__": str, "Exception": Exception,
 }  # fmt: skip
 shortcuts.read_by(_names)
 own_codes: set[CodeType] = set()  # of doors
@@ -251,7 +265,7 @@ def write_code(name: str, parameters: Parameters, form: Form) -> tuple[CodeType,
             ]
             value[n] = f"{n}_v"
     before += [line.format(p=value[n]) for n, kind in form.kinds.items() for line in _BEFORE.get(kind, ())]
-    pairs = [(_REST if n == rest and kind in (ATOM, MISSING) else _PAIRS[kind]).format(p=value[n]) for n, kind in form.kinds.items()]
+    pairs = [_PAIRS[kind].format(p=value[n]) for n, kind in form.kinds.items()]
     key = f"({', '.join(['state__.enabled', *pairs])},)"
     given = "".join([f"{n}_p, " for n in places])
     named = ", ".join([f"{n!r}: {n}" for n in form.named])
