@@ -177,6 +177,9 @@ def _pow_a_backward(g: CudaArray, a: CudaArray, b: Any) -> CudaArray:
 def _pow_a_cpu_backward(g: np.ndarray, a: np.ndarray, b: Any) -> Any:
     if type(b) in (int, float) and b == 2:
         return _square_numpy(g, a)
+    # By a number, where the formula's care for exponents of 0 and for infinite ones is not needed.
+    if type(b) in (int, float) and b and math.isfinite(b) and g.dtype.char in "fd" and g.size < formula_llvm.MANY:
+        return backends.on_numpy.chain(g, np.power(a, b - 1.0) * b)
     return _pow_a_numpy(g, a, b)
 
 
