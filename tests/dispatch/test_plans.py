@@ -106,6 +106,14 @@ def test_shapes_and_devices_of_tensors() -> None:
     assert taught(lambda: tt.zeros_like(x, device="meta")).is_meta
 
 
+def test_types_of_numpy_are_told_apart() -> None:
+    x = tt.arange(3.0)
+    for kind in ("float64", ">f8", "int32", "float64"):
+        wanted = np.dtype(kind).newbyteorder("=")
+        assert taught(lambda wanted=wanted: tt.ops.cast(x, dtype=wanted)).dtype == tt.from_numpy(np.zeros(1, wanted)).dtype
+    assert len(_door_of(tt.ops.cast).plans) == 2
+
+
 def test_one_tensor_twice_and_two() -> None:
     x, y = tt.tensor([2.0], requires_grad=True), tt.tensor([5.0], requires_grad=True)
     for a, b, want in ((x, x, 4.0), (x, y, 10.0), (y, y, 25.0), (x, x, 4.0)):

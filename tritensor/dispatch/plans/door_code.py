@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+import numpy as np
+
 from tritensor.autograd.modes import state
 from tritensor.dispatch import dispatcher
 from tritensor.ground import dtypes, shortcuts
@@ -147,6 +149,8 @@ def kind_of(value: Any, number: bool = False) -> int | None:
         return (
             None if value == "cuda" or (kind is device and value.type == "cuda" and value.index is None) else ATOM
         )  # which GPU, a thread's setting says
+    if isinstance(value, np.dtype):
+        return ATOM
     if (kind is tuple or kind is list) and len(value) <= _LONG:
         return _kind_of_items(value, DIMS)
     return None
