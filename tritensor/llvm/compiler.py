@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import hashlib
 import importlib.util
 import os
 import platform
@@ -51,7 +50,7 @@ _MACHINES = {"x86_64": _X86, "AMD64": _X86, "aarch64": _ARM}
 _PARTS = ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser")
 _TRIAL_SECONDS = 120  # seconds that the trial may take
 _FOLDER_VARIABLES = ("TRITON_CACHE_DIR", "TRITON_HOME")  # who names a folder trusts it
-_DIGEST = hashlib.sha256().digest_size
+_DIGEST = 32  # bytes of SHA-256, which is imported when something is compiled or loaded
 _PROBE = "define i64 @run(i64 %n) {\n  %m = add i64 %n, 1\n  ret i64 %m\n}\n"
 
 
@@ -119,6 +118,8 @@ def refusal() -> str:
 
 
 def _key(kind: str, text: str) -> str:
+    import hashlib
+
     return hashlib.sha256("\n".join((kind, _triton_version(), processor() or "", text)).encode()).hexdigest()
 
 
@@ -192,6 +193,8 @@ def _backend() -> tuple[Callable[[str], bytes], Callable[[str, str], None]]:
 
 def _keyed_digest(key: str, library: bytes) -> bytes:
     """What stands behind a kept library: a loader maps a file that was cut short as readily as a whole one, and ends the process when it runs."""
+    import hashlib
+
     return hashlib.sha256(key.encode() + library).digest()
 
 
