@@ -50,7 +50,7 @@ REASONS = [
     ]),
     ("a bag: one element is put in, and where it stands says nothing", [
         "cuda/compiler/compile_log.py:triton_listener.listen", "distributed/backends/mpi/library.py:call_before_end", "io/safe_globals.py:add_value_class",
-        "llvm/passes/row_programs.py:RowProgram.__call__.part", "tensor/casting.py:warn_imaginary_dropped",
+        "tensor/casting.py:warn_imaginary_dropped",
     ]),
     ("its callers hold a lock: the table's, the runtime's, that of profiles", [
         "cuda/emulator/interpreter.py:install", "profiler/recording.py:Patches.put", "profiler/recording.py:Patches.restore",

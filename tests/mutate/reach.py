@@ -30,6 +30,9 @@ class Definition:
                 self.named.add(imported.get(part.id, (path, part.id)))
             elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
                 self.named.add((imported.get(part.value.id, ("", ""))[0], part.attr))
+            elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Attribute) and isinstance(part.value.value, ast.Name):
+                folder = imported.get(part.value.value.id, ("", ""))[0]  # folder.file.name, the file read when it is first asked for
+                self.named.add((f"{folder}/{part.value.attr}.py", part.attr))
             elif isinstance(part, ast.Constant) and isinstance(part.value, str):
                 self.words.add(part.value)
             elif isinstance(part, ast.FunctionDef | ast.ClassDef):
@@ -37,14 +40,19 @@ class Definition:
 
 
 def _imported(tree: ast.Module, root: Path) -> dict[str, tuple[str, str]]:
-    """What each imported name means: (file, name in it), the name "" for a file."""
+    """What each imported name means: (file, name in it), the name "" for a file or a folder."""
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tritensor.kernels"):
             folder = (node.module or "").removeprefix("tritensor.").replace(".", "/")
             for alias in node.names:
                 whole = f"{folder}/{alias.name}.py"
-                found[alias.asname or alias.name] = (whole, "") if (root / whole).exists() else (f"{folder}.py", alias.name)
+                if (root / whole).exists():
+                    meant = whole, ""
+                else:
+                    within = f"{folder}/{alias.name}"
+                    meant = (within, "") if (root / within).is_dir() else (f"{folder}.py", alias.name)
+                found[alias.asname or alias.name] = meant
     return found
 
 

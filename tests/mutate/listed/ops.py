@@ -215,7 +215,7 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     "kernels/indexing/index.py": {
         (
             "_index_get_cpu",
-            "if x.flags.c_contiguous and indices[0].ndim < 2:",
+            "if x.flags.c_contiguous and (indices[0].ndim < 2 or indices[0].flags.c_contiguous):",
             "if False:",
         ): "it is in that order, which the longer way finds out",
     },

@@ -25,9 +25,9 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
     "tritensor/tensor/aliasing/basic_indexing.py": {
         (
             "_new_view",
-            "if views is not None and len(fresh := views.fresh) < 32:",
-            "if views is not None and len(fresh := views.fresh) < 33:",
-        ): "one view more before the dead ones are swept",
+            "if views is not None and ((n := len(fresh := views.fresh)) < 31 or n & (n + 1)):",
+            "if views is not None and ((n := len(fresh := views.fresh)) < 32 or n & (n + 1)):",
+        ): "the dead ones are swept one doubling later",
         (
             "_new_view",
             "if recording and extra is not None and (above is None or x._extra is None):",
