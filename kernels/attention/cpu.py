@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground import dtypes
+from tritensor.ground.device import cpu
 from tritensor.kernels.attention.layout import mask_dims, result_strides
-from tritensor.kernels.parts.copying import to_strides
 from tritensor.kernels.parts.cpu.blocks import SILENT
 from tritensor.llvm import products, threads
 from tritensor.llvm.loops import MANY, SHARED
 from tritensor.llvm.passes.row_programs import Operand, RowProgram
 from tritensor.llvm.simd import select
 from tritensor.llvm.simd_functions import exp
-from tritensor.ops.array import Array
+from tritensor.ops.array import Array, empty
 
 CACHE = 131072  # weights that numpy works on at a time
 _FEW = 16384  # weights whose corner is kept between calls
@@ -47,24 +47,35 @@ def _additive(mask: np.ndarray | None, batch: tuple[int, ...], compute: np.dtype
     return np.broadcast_to(found, (*batch, *found.shape[-2:])).reshape(math.prod(batch), *found.shape[-2:])
 
 
-def _by_heads(heads: int, work: Callable[[int, int], None], weights: int) -> None:
-    """work(low, high) of some heads each, by several threads where there are many weights."""
+def _by_batches(batches: int, work: Callable[[int, int], None], weights: int) -> None:
+    """work(low, high) of some of the first dimension each, by several threads where there are many weights."""
     # below it a second thread costs more to wake than it saves
     if weights < SHARED or threads.count() < 2:
-        work(0, heads)
+        work(0, batches)
         return
     # each thread multiplies alone: BLAS's own threads would wait for one another in every small product
     with threads.single_threaded_blas:
-        threads.share(work, heads)
+        threads.share(work, batches)
 
 
-def _pieces(low: int, heads: int, queries: int, keys: int, causal: bool) -> Iterator[tuple[slice, slice, int]]:
-    """(heads, queries, how many keys they see) of the blocks of heads from `low` on."""
+def _lead(batch: tuple[int, ...]) -> tuple[int, int]:
+    """Which dimension threads share, the first of several, and the heads of each of its elements."""
+    axis = next((i for i, n in enumerate(batch[:-1]) if n != 1), max(len(batch) - 1, 0))
+    return axis, math.prod(batch[axis + 1 :])
+
+
+def _along(x: np.ndarray, axis: int, low: int, high: int) -> np.ndarray:
+    """x (..., rows, columns) from `low` to `high` along that dimension; a view."""
+    return x[(slice(None),) * axis + (slice(low, high),)] if x.ndim > 2 else x
+
+
+def _pieces(heads: int, queries: int, keys: int, causal: bool) -> Iterator[tuple[slice, slice, int]]:
+    """(heads, queries, how many keys they see) of the blocks of so many heads."""
     # a block of queries sees no key behind its last one: cut into blocks, causal attention computes little more than half of the weights
     high = ROWS if causal and queries >= 2 * ROWS else max(queries, 1)
     # as many heads as keep their weights in the cache from the product that makes them to the one that reads them
     step = max(CACHE // max(min(high, queries) * keys, 1), 1)
-    for first in range(low, heads, step):
+    for first in range(0, heads, step):
         for top in range(0, queries, high):
             end = min(top + high, queries)
             yield slice(first, min(first + step, heads)), slice(top, end), min(end, keys) if causal else keys
@@ -134,30 +145,37 @@ def cpu_forward(
 ) -> tuple[Array, np.ndarray]:
     compute, batch = dtypes.accumulator(q.dtype), q.shape[:-2]
     queries, keys = q.shape[-2], k.shape[-2]
-    qs, kt, vs = _flat(q, compute) * compute.type(scale), _swapped(k, compute), _flat(v, compute)
     added = _additive(mask, batch, compute)
-    heads = qs.shape[0]
-    weights, y = np.empty((heads, queries, keys), compute), np.empty((heads, queries, v.shape[-1]), compute)
+    weights = np.empty((math.prod(batch), queries, keys), compute)
+    y = np.asarray(empty((*batch, queries, v.shape[-1]), q.dtype, cpu, result_strides(q, k, v, mask)))
     corner = (_kept_corner if queries * keys <= _FEW else _corner)(queries, keys, compute) if causal else None
+    axis, inner = _lead(batch)
 
     def part(low: int, high: int) -> None:
+        qs, kt, vs = (form(_along(x, axis, low, high), compute) for form, x in ((_flat, q), (_swapped, k), (_flat, v)))
+        qs = qs * compute.type(scale)
+        onto = _along(y, axis, low, high)
+        # heads that lie one after the other are written where they belong
+        beside = not onto.flags.c_contiguous or y.dtype != compute
+        made = np.empty((*qs.shape[:2], y.shape[-1]), compute) if beside else onto.reshape(*qs.shape[:2], y.shape[-1])
+        first = low * inner
         with SILENT():
-            for some, rows, seen in _pieces(low, high, queries, keys, causal):
-                w = weights[some, rows, :seen]
+            for some, rows, seen in _pieces(len(qs), queries, keys, causal):
+                there = slice(first + some.start, first + some.stop)
+                w = weights[there, rows, :seen]
                 products.matmul(qs[some, rows], kt[some, :, :seen], out=w)
                 if corner is not None:
-                    weights[some, rows, seen:] = 0
+                    weights[there, rows, seen:] = 0
                     w += corner[rows, :seen]
                 if added is not None:
-                    w += _block_of(added, some, rows, seen)
+                    w += _block_of(added, there, rows, seen)
                 _normalise(w)
-                products.matmul(w, vs[some, :seen], out=y[some, rows])
+                products.matmul(w, vs[some, :seen], out=made[some, rows])
+            if beside:
+                onto[...] = made.reshape(onto.shape)
 
-    _by_heads(heads, part, weights.size)
-    return (
-        to_strides(y.astype(q.dtype, copy=False).reshape(*batch, queries, v.shape[-1]), result_strides(q, k, v, mask)),
-        weights.astype(q.dtype, copy=False).reshape(*batch, queries, keys),
-    )
+    _by_batches(batch[axis] if batch else 1, part, weights.size)
+    return y, weights.astype(q.dtype, copy=False).reshape(*batch, queries, keys)
 
 
 def _corner(queries: int, keys: int, compute: np.dtype) -> np.ndarray:
@@ -175,20 +193,24 @@ def cpu_backward(
     """With w the weights: dv = w^T g, ds = w (g v^T - sum g y), dq = scale ds k, dk = scale ds^T q; ds is the mask's gradient."""
     compute, batch = dtypes.accumulator(q.dtype), q.shape[:-2]
     queries, keys = q.shape[-2], k.shape[-2]
-    up, vt, w_all = _flat(g, compute), _swapped(v, compute), _flat(weights, compute)
-    qs, ks = _flat(q, compute) * compute.type(scale), _flat(k, compute)
-    heads = qs.shape[0]
-    # sum over keys of w dw is sum over features of g y: as long as a head is wide, not as there are keys
-    sums = np.vecdot(up, _flat(y, compute))[..., None]  # (heads, L, 1)
+    heads, (axis, inner) = math.prod(batch), _lead(batch)
     new = np.zeros if causal or not queries else np.empty  # blocks of queries are added up
-    dq, dk, dv = np.empty_like(qs), new(ks.shape, compute), new((heads, keys, v.shape[-1]), compute)
+    dq, dk, dv = (make((heads, *x.shape[-2:]), compute) for make, x in ((np.empty, q), (new, k), (new, v)))
     masked = len(needs) > 3 and needs[3]
     kept = np.zeros((heads, queries, keys), compute) if masked else None
 
     def part(low: int, high: int) -> None:
-        room = np.empty(min(max(CACHE, queries * keys), (high - low) * queries * keys), compute)
+        first, last = low * inner, high * inner
+        up, own, vt, w_all, qs, ks = (
+            form(_along(x, axis, low, high), compute) for form, x in ((_flat, g), (_flat, y), (_swapped, v), (_flat, weights), (_flat, q), (_flat, k))
+        )  # fmt: skip
+        qs = qs * compute.type(scale)
+        # sum over keys of w dw is sum over features of g y: as long as a head is wide, not as there are keys
+        sums = np.vecdot(up, own)[..., None]  # (heads, L, 1)
+        room = np.empty(min(max(CACHE, queries * keys), w_all.size), compute)
+        mine = dq[first:last], dk[first:last], dv[first:last]
         with SILENT():
-            for some, rows, seen in _pieces(low, high, queries, keys, causal):
+            for some, rows, seen in _pieces(len(qs), queries, keys, causal):
                 w, gs = w_all[some, rows, :seen], up[some, rows]
                 ds = room[: w.size].reshape(w.shape)
                 products.matmul(gs, vt[some, :, :seen], out=ds)
@@ -196,17 +218,17 @@ def cpu_backward(
                     ds -= sums[some, rows]
                     ds *= w
                 if kept is not None:
-                    kept[some, rows, :seen] = ds
-                products.matmul(ds, ks[some, :seen], out=dq[some, rows])
-                for d, a, b in ((dk, ds, qs[some, rows]), (dv, w, gs)):
+                    kept[first:last][some, rows, :seen] = ds
+                products.matmul(ds, ks[some, :seen], out=mine[0][some, rows])
+                for d, a, b in ((mine[1], ds, qs[some, rows]), (mine[2], w, gs)):
                     # the only block writes its product where it belongs; others are added to what is there
                     if rows.start == 0 and seen == keys:
                         products.matmul(a.swapaxes(-1, -2), b, out=d[some])
                     else:
                         d[some, :seen] += products.matmul(a.swapaxes(-1, -2), b)
+        mine[0][...] *= compute.type(scale)
 
-    _by_heads(heads, part, w_all.size)
-    dq *= compute.type(scale)
+    _by_batches(batch[axis] if batch else 1, part, heads * queries * keys)
     found = tuple(d.astype(x.dtype, copy=False).reshape(x.shape) for d, x in ((dq, q), (dk, k), (dv, v)))
     if kept is None:
         return (*found, None) if len(needs) > 3 else found

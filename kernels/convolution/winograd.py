@@ -289,11 +289,15 @@ def _weights(taps: np.ndarray, plan: Plan) -> np.ndarray:
 
 
 def _by_pairs(work: Any, pairs: int) -> None:
-    if pairs < _WEIGHT or threads.count() < 2:
+    if threads.count() < 2:
         work(0, pairs)
         return
+    # BLAS's own threads, asked once, would look for more work while ours share the products
     with threads.single_threaded_blas:
-        threads.share(work, pairs)
+        if pairs < _WEIGHT:
+            work(0, pairs)
+        else:
+            threads.share(work, pairs)
 
 
 @SILENT()

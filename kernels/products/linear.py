@@ -60,7 +60,7 @@ def _add_to_rows(y: np.ndarray, bias: np.ndarray) -> bool:
     """y += bias on several threads; False where there is one, or no machine code."""
     n = len(bias)
     return (
-        threads.count() > 1
+        threads.free() > 1
         and bias.flags.c_contiguous
         and y.flags.c_contiguous
         and _ADDED((y.size // n, 1, n), (Operand(y, n), Operand(bias, 0)))

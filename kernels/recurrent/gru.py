@@ -79,9 +79,7 @@ def _over_time(on: Any) -> Callable[..., tuple[Any, ...]]:
             _FORWARD, [*columns(kept, 4, True), Rows(y, True), Rows(after, False)],
             [*columns(x, 3, True), *columns(product, 3, False), Rows(after, False)],
         )  # fmt: skip
-        for start, n in steps(batch_sizes, reverse):
-            on.product(after[:n], weights, product[:n], b)
-            step(start, n)
+        on.over_time(steps(batch_sizes, reverse), Rows(after, False), weights, Rows(product, False), step, product_first=True, bias=b)
         return y, after, kept
 
     return forward
@@ -124,10 +122,8 @@ def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, .
                 Rows(past, False),
             ],
         )  # fmt: skip
-        for start, n in reversed(steps(batch_sizes, reverse)):
-            step(start, n)
-            # the state of before met the weights: its gradient is a product in every step, unlike the weights' own
-            on.product(dv[start : start + n], weights, through[:n])
+        # the state of before met the weights: its gradient is a product in every step, unlike the weights' own
+        on.over_time(steps(batch_sizes, reverse)[::-1], Rows(dv, True), weights, Rows(through, False), step, product_first=False)
         dw = on.weight_gradient(dv, before, w) if needs[2] else None
         # the first state's gradient is what came through the product and what came past it
         dh = on.round_to(on.run("add", through, past), y.dtype) if needs[1] else None

@@ -86,9 +86,7 @@ def _over_time(on: Any) -> Callable[..., tuple[Any, ...]]:
             _FORWARD, [*columns(gates, 4, True), Rows(cells, True), Rows(y, True), Rows(after_c, False), Rows(after_h, False)],
             [*columns(x, 4, True), *columns(product, 4, False), Rows(after_c, False)],
         )  # fmt: skip
-        for start, n in steps(batch_sizes, reverse):
-            on.product(first[:n], weights, product[:n])
-            step(start, n)
+        on.over_time(steps(batch_sizes, reverse), Rows(first, False), weights, Rows(product, False), step, product_first=True)
         return y, after_h, on.round_to(after_c, x.dtype), gates, cells
 
     return forward
@@ -128,9 +126,7 @@ def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, .
             cell, [*columns(dx, 4, True), Rows(dc, False)],
             [*columns(gates, 4, True), Rows(cells, True), gradient_rows(on, gy, state, y), Rows(dh, False), Rows(dc, False)],
         )  # fmt: skip
-        for start, n in reversed(steps(batch_sizes, reverse)):
-            step(start, n)
-            on.product(dx[start : start + n], weights, before[:n])
+        on.over_time(steps(batch_sizes, reverse)[::-1], Rows(dx, True), weights, Rows(before, False), step, product_first=False)
         dw = on.weight_gradient(dx, states_before(h, y, batch_sizes, reverse, on.run), w) if needs[3] else None
         return dx, on.round_to(before, y.dtype), on.round_to(dc, y.dtype), dw
 

@@ -78,9 +78,7 @@ def _over_time(on: Any) -> Callable[..., tuple[Any, ...]]:
         after, weights = on.copy(h), on.as_operand(w.transpose((1, 0)))
         y, product = on.new(x.shape, x.dtype, x), on.new((batch, size), dtypes.accumulator(x.dtype), x)
         step = on.make_pass(_CELLS[nonlinearity][0], [Rows(y, True), Rows(after, False)], [Rows(x, True), Rows(product, False)])
-        for start, n in steps(batch_sizes, reverse):
-            on.product(after[:n], weights, product[:n])
-            step(start, n)
+        on.over_time(steps(batch_sizes, reverse), Rows(after, False), weights, Rows(product, False), step, product_first=True)
         return y, after
 
     return forward
@@ -112,9 +110,7 @@ def _back_in_time(on: Any, cell: Cell | None = None) -> Callable[..., tuple[Any,
         dx, weights = on.new(y.shape, y.dtype, y), on.as_operand(w)
         given = [Rows(on.with_dense_rows(y), True), gradient_rows(on, gy, batch, y), Rows(dh, False)]
         step = on.make_pass(cell or _CELLS[nonlinearity][1], [Rows(dx, True)], given)
-        for start, n in reversed(steps(batch_sizes, reverse)):
-            step(start, n)
-            on.product(dx[start : start + n], weights, dh[:n])
+        on.over_time(steps(batch_sizes, reverse)[::-1], Rows(dx, True), weights, Rows(dh, False), step, product_first=False)
         dw = on.weight_gradient(dx, states_before(h, y, batch_sizes, reverse, on.run), w) if needs[2] else None
         return dx, on.round_to(dh, y.dtype), dw
 

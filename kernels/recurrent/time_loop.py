@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import triton
@@ -23,19 +23,14 @@ from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
+from tritensor.kernels.recurrent import machine_steps
+from tritensor.kernels.recurrent.time_steps import Rows as Rows
 from tritensor.llvm import products
 from tritensor.llvm.strided_rows import WindowLoop
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import registry
 
 _MANY = 256  # elements of all steps from which the way through ctypes pays: numpy takes a dozen calls for each step
-
-
-class Rows(NamedTuple):
-    """A matrix in a loop over time: `moving` if each step has rows of its own, else the first rows serve every step."""
-
-    x: Any  # (rows, n), elements of a row side by side
-    moving: bool
 
 
 Pass = Callable[[int, int], None]  # (first row, number of rows)
@@ -59,6 +54,18 @@ def columns(x: Any, parts: int, moving: bool) -> list[Rows]:
 def gradient_rows(on: Any, g: Any, state: tuple[int, ...], like: Any) -> Rows:
     """The gradient that arrives at each row of results; where none does, zeros for one step, which serve every step."""
     return Rows(on.zeros(state, like.dtype, like), False) if g is None else Rows(on.with_dense_rows(g), True)
+
+
+def _step_by_step(
+    on: Any, steps: Sequence[tuple[int, int]], a: Rows, b: Any, out: Rows, step: Pass, product_first: bool, bias: Any
+) -> None:
+    for start, n in steps:
+        left, made = (r.x[start : start + n] if r.moving else r.x[:n] for r in (a, out))
+        if not product_first:
+            step(start, n)
+        on.product(left, b, made, bias)
+        if product_first:
+            step(start, n)
 
 
 # outs[o][row, col] = FORMULA(ins[i][row, col] for all i)[o]
@@ -116,6 +123,13 @@ class Gpu:
         """out = a @ b + bias."""
         # unsplit: the parts of a split would be another launch in every step, and steps wait for one another
         gemm(a, b, out, bias, whole=True)
+
+    @staticmethod
+    def over_time(
+        steps: Sequence[tuple[int, int]], a: Rows, b: CudaArray, out: Rows, step: Pass, product_first: bool, bias: CudaArray | None = None
+    ) -> None:  # fmt: skip
+        """out = a @ b + bias and the pass of each step (first row, number of rows), the product before or behind it."""
+        _step_by_step(Gpu, steps, a, b, out, step, product_first, bias)
 
     @staticmethod
     def weight_gradient(g: CudaArray, states: CudaArray, w: CudaArray) -> CudaArray:
@@ -193,6 +207,14 @@ class Cpu:
             y += bias
         if not wide:
             out[...] = y
+
+    @staticmethod
+    def over_time(
+        steps: Sequence[tuple[int, int]], a: Rows, b: np.ndarray, out: Rows, step: Pass, product_first: bool, bias: np.ndarray | None = None
+    ) -> None:  # fmt: skip
+        """The same; where machine code does all of it, in one call."""
+        if bias is not None or not machine_steps.run(steps, a, b, out, step, product_first):
+            _step_by_step(Cpu, steps, a, b, out, step, product_first, bias)
 
     @staticmethod
     def weight_gradient(g: np.ndarray, states: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.view_arithmetic import zero_tensor
 from tritensor.ops.table import ops, refuse_kind, refuse_mixed
+
+
+class Rows(NamedTuple):
+    """A matrix in a loop over time: `moving` if each step has rows of its own, else the first rows serve every step."""
+
+    x: Any  # (rows, n), elements of a row side by side
+    moving: bool
 
 
 def steps(batch_sizes: Sequence[int], reverse: bool) -> list[tuple[int, int]]:

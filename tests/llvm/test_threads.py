@@ -208,7 +208,7 @@ def test_programs_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_many_products_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "count", lambda: 2)
-    monkeypatch.setattr(products, "_MANY", 1)
+    monkeypatch.setattr(products, "MANY", 1)
     monkeypatch.setattr(products, "_THREADED", 1)
     monkeypatch.setattr(products, "_MANY_FOR_PYTHON", 1)
     rng = np.random.default_rng(0)

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from tritensor.llvm import threads, workers
 
 _THREADED = 1 << 18  # multiplications from which OpenBLAS would use threads of its own
 _THREADED_VECTOR = 9216  # the same of a matrix and a vector
-_MANY = 1 << 21  # from which sharing them pays
+MANY = 1 << 21  # from which sharing them pays
 _MANY_FOR_PYTHON = 1 << 25  # the same where a thread has to come back to Python for its part
 _FEW_ROWS = 96
 _LARGE = 1 << 17  # elements of a matrix
@@ -61,7 +62,7 @@ def _multiply_shared(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np
     if multiplications < threaded or a.dtype.kind != "f" or threads.count() < 2:
         return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
     with threads.single_threaded_blas:
-        if multiplications < _MANY or not matrices:
+        if multiplications < MANY or not matrices or threads.free() < 2:
             return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
         if out is None:
             shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
@@ -89,9 +90,8 @@ def _parts_of(sizes: tuple[int, int, int], strides: tuple[tuple[int, int], ...],
     lies = [_orientation(shape, step, item) for shape, step in zip(((m, k), (k, n), (m, n)), strides, strict=True)]
     if lies[0] is None or lies[1] is None or lies[2] is None or lies[2][0]:
         return None
-    (across_a, step_a), (across_b, step_b), (_, step_out) = lies  # type: ignore[misc]
     # what all threads read again, the other matrix, is not much larger then; rows of results lie together
-    by_rows, address = 2 * m >= n, ctypes.addressof
+    by_rows = 2 * m >= n
     long = m if by_rows else n
     # whole groups of rows: BLAS's inner loops do not come to ragged ends within a part
     turns = long // _WIDE
@@ -102,17 +102,37 @@ def _parts_of(sizes: tuple[int, int, int], strides: tuple[tuple[int, int], ...],
     for start, end in itertools.pairwise(ends):
         if start == end:
             continue
-        rows, columns = (end - start, n) if by_rows else (m, end - start)
-        words = _WORDS(columns, rows, k, step_b, step_a, step_out)
-        at = [address(words) + 8 * i for i in range(6)]
+        arguments, words = _call(*((end - start, n) if by_rows else (m, end - start)), k, lies, dtype)  # type: ignore[arg-type]
         found.words.append(words)
-        # column-major: the transposed product of the transposed matrices
-        found.arguments.append([
-            address(_LETTERS[across_b]), address(_LETTERS[across_a]), at[0], at[1], at[2], address(_ONE[dtype]), 0, at[3], 0, at[4],
-            address(_ZERO[dtype]), 0, at[5], 1, 1,
-        ])  # fmt: skip
+        found.arguments.append(arguments)
         found.far.append((start * strides[0][0], 0, start * strides[2][0]) if by_rows else (0, start * strides[1][1], start * item))
     return found
+
+
+ROWS, RIGHT, LEFT, RESULT = 3, 6, 8, 11  # places of a call: where its number of rows is, and where the matrices begin
+
+
+def _call(rows: int, columns: int, k: int, lies: Sequence[tuple[bool, int]], dtype: np.dtype) -> tuple[list[int], Any]:
+    """The arguments of BLAS's function for a product of matrices that lie so, with zeros for where they begin, and the words that they point to."""
+    (across_a, step_a), (across_b, step_b), (_, step_out) = lies
+    words = _WORDS(columns, rows, k, step_b, step_a, step_out)
+    at = [ctypes.addressof(words) + 8 * i for i in range(6)]
+    # column-major: the transposed product of the transposed matrices
+    return [
+        ctypes.addressof(_LETTERS[across_b]), ctypes.addressof(_LETTERS[across_a]), at[0], at[1], at[2], ctypes.addressof(_ONE[dtype]), 0, at[3], 0, at[4],
+        ctypes.addressof(_ZERO[dtype]), 0, at[5], 1, 1,
+    ], words  # fmt: skip
+
+
+def call_of(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple[Any, list[int], Any] | None:
+    """BLAS's function for a product, its arguments, with zeros for where a and out begin, and what they point to; None where it does not take these arrays."""
+    function = _function(a, b, out) if threads.blas() is not None else None
+    lies = [_orientation(x.shape, x.strides, x.itemsize) for x in (a, b, out)]  # type: ignore[arg-type]
+    if function is None or None in lies or lies[2][0]:  # type: ignore[index]
+        return None
+    arguments, words = _call(len(a), b.shape[1], b.shape[0], lies, out.dtype)  # type: ignore[arg-type]
+    arguments[RIGHT] = b.__array_interface__["data"][0]
+    return function, arguments, words
 
 
 def _multiply_by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
@@ -127,7 +147,7 @@ def _multiply_by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
     given = []
     for arguments, (far_a, far_b, far_out) in zip(parts.arguments, parts.far, strict=True):
         mine = arguments.copy()
-        mine[6], mine[8], mine[11] = at_b + far_b, at_a + far_a, at_out + far_out
+        mine[RIGHT], mine[LEFT], mine[RESULT] = at_b + far_b, at_a + far_a, at_out + far_out
         given.append(mine)
     return threads.call_parts(workers.address(function), given) is not None
 
@@ -144,7 +164,7 @@ def _multiply_many_by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> boo
     calls: list[threads.Call] = []
     for i in range(several):
         mine = parts.arguments[0].copy()
-        mine[6], mine[8], mine[11] = at_b + i * b.strides[0], at_a + i * a.strides[0], at_out + i * out.strides[0]
+        mine[RIGHT], mine[LEFT], mine[RESULT] = at_b + i * b.strides[0], at_a + i * a.strides[0], at_out + i * out.strides[0]
         calls.append((function, mine))
     ends = [several * k // threads.count() for k in range(threads.count() + 1)]
     return threads.try_programs([calls[low:high] for low, high in itertools.pairwise(ends)])

@@ -25,7 +25,7 @@ class WindowLoop:
         self.formula = formula
         self.compiled: dict[tuple[np.dtype, ...], Any] = {}
 
-    def bind(self, outs: Sequence[np.ndarray], inputs: Sequence[np.ndarray], moving: Sequence[bool]) -> Callable[[int, int], None] | None:
+    def bind(self, outs: Sequence[np.ndarray], inputs: Sequence[np.ndarray], moving: Sequence[bool]) -> BoundLoop | None:
         """run(start, rows): formula(*inputs) to outs, of rows start to start + rows of the matrices that are `moving` (one word for each of outs and
         inputs), and of the first rows of the others. None where numpy has to compute it.
 
@@ -36,29 +36,7 @@ class WindowLoop:
         function = self._function(tuple([x.dtype for x in arrays]), len(outs))
         if function is None or any(x.shape[1] > 1 and x.strides[1] != x.itemsize for x in arrays):
             return None
-        n = outs[0].shape[1]
-        bases = np.array([x.__array_interface__["data"][0] for x in arrays], np.int64)
-        steps = np.array([x.strides[0] for x in arrays], np.int64)
-        moves = steps * np.array(moving, np.int64)
-        tables = np.empty((threads.count(), len(arrays)), np.int64)  # one for each thread: where its first row is
-        table, at_steps, at_tables = tables[0], steps.ctypes.data, [t.ctypes.data for t in tables]
-        few, at_table, address = SHARED // _HEAVY if len(tables) > 1 else sys.maxsize, at_tables[0], workers.address(function)
-
-        def run(start: int, rows: int) -> None:
-            np.multiply(moves, start, out=table)
-            np.add(table, bases, out=table)
-            if rows * n < few or not shared(rows):
-                function(rows, n, at_table, at_steps)
-
-        def shared(rows: int) -> bool:
-            ends = [rows * k // len(tables) for k in range(len(tables) + 1)]
-            for other, first in zip(tables[1:], ends[1:], strict=False):
-                np.add(table, steps * first, out=other)
-            parts = [(high - low, n, at, at_steps) for (low, high), at in zip(itertools.pairwise(ends), at_tables, strict=True)]
-            return threads.call_parts(address, parts) is not None
-
-        run.held = (arrays, steps)  # type: ignore[attr-defined]  # their memory must outlive the addresses
-        return run
+        return BoundLoop(function, arrays, moving)
 
     def _function(self, types: tuple[np.dtype, ...], results: int) -> Any:
         if types not in self.compiled:
@@ -75,6 +53,42 @@ class WindowLoop:
         return None if gives_up else compiler.build_typed(
             _rows_module(module, len(types)), None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
         )  # fmt: skip
+
+
+class BoundLoop:
+    """A loop over the rows of some matrices: `function` of a row count, the elements of a row, and the addresses of a table of first rows and of `steps`
+    from row to row."""
+
+    def __init__(self, function: Any, arrays: Sequence[np.ndarray], moving: Sequence[bool]) -> None:
+        self.function, self.n = function, arrays[0].shape[1]
+        self._bases = np.array([x.__array_interface__["data"][0] for x in arrays], np.int64)
+        self.steps = np.array([x.strides[0] for x in arrays], np.int64)
+        self._moves = self.steps * np.array(moving, np.int64)
+        self._tables = np.empty((threads.count(), len(arrays)), np.int64)  # one for each thread: where its first row is
+        self._at_steps, self._at_tables = self.steps.ctypes.data, [t.ctypes.data for t in self._tables]
+        self._few = SHARED // _HEAVY if len(self._tables) > 1 else sys.maxsize
+        self._held = arrays  # their memory must outlive the addresses
+
+    def __call__(self, start: int, rows: int) -> None:
+        table = self._tables[0]
+        np.multiply(self._moves, start, out=table)
+        np.add(table, self._bases, out=table)
+        if rows * self.n < self._few or not self._shared(rows):
+            self.function(rows, self.n, self._at_tables[0], self._at_steps)
+
+    def _shared(self, rows: int) -> bool:
+        count = len(self._tables)
+        ends = [rows * k // count for k in range(count + 1)]
+        for other, first in zip(self._tables[1:], ends[1:], strict=False):
+            np.add(self._tables[0], self.steps * first, out=other)
+        parts = [
+            (high - low, self.n, at, self._at_steps) for (low, high), at in zip(itertools.pairwise(ends), self._at_tables, strict=True)
+        ]
+        return threads.free() == count and threads.call_parts(workers.address(self.function), parts) is not None
+
+    def tables(self, starts: np.ndarray, first: int) -> np.ndarray:
+        """The tables of calls that begin at these rows, from their row `first` on."""
+        return self._bases + self._moves * starts[:, None] + self.steps * first
 
 
 def _rows_module(module: str, arrays: int) -> str:

@@ -20,6 +20,13 @@ def count() -> int:
     return single_threaded_blas.meant or int(found.get()) if found else 1
 
 
+def free() -> int:
+    """How many would share work now: 1 where they are at work for another thread, or this one is of them. Who asks first spares what is handed over."""
+    found = count()
+    others = workers.of_count(found - 1) if found > 1 else None
+    return 1 if others is None or others.at_work else found
+
+
 class _Alone:
     """Inside it numpy's BLAS uses one thread. Its own go on looking for work long after a product, and take a core from who comes next: so large
     products are shared by the threads that share loops. Several of Python's threads may be inside at once."""
@@ -94,10 +101,17 @@ def try_programs(programs: Sequence[Sequence[Call]]) -> bool:
     return call_parts(workers.calling(), [(t.buffer_info()[0], len(calls)) for t, calls in zip(tables, programs, strict=True)]) is not None
 
 
+def run_tables(tables: Sequence[tuple[int, int]]) -> None:
+    """Programs as tables of calls (see workers.calling), each an address and how many there are, one a thread; one after another where others are at work."""
+    if len(tables) < 2 or call_parts(workers.calling(), tables) is None:
+        for at, count_of_calls in tables:
+            workers.call_all(at, count_of_calls)
+
+
 def call(function: int, total: int, arguments: Callable[[int, int], Sequence[int]]) -> int | None:
     """The machine function at an address, called with arguments(low, high) for parts of range(total), one a thread; the answers or-ed. None where
     there is one thread, or others are at work: the caller then calls it for all."""
-    parts = min(count(), total)
+    parts = min(free(), total)
     return None if parts < 2 else call_parts(function, [arguments(low, high) for low, high in _ranges(total, parts)])
 
 

@@ -196,9 +196,18 @@ def _call_text() -> str:
 
 
 @functools.cache
+def _caller() -> Any:
+    return compiler.build_typed(_call_text(), ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+
+
 def calling() -> int:
     """The address of the function that calls others (see `_call_text`)."""
-    return address(compiler.build(_call_text()))
+    return address(_caller())
+
+
+def call_all(calls: int, count: int) -> None:
+    """Call `count` functions of the table at an address, one after the other, in this thread."""
+    _caller()(calls, count)
 
 
 @functools.cache
@@ -266,6 +275,11 @@ class Workers:
             # in this order: who sees that it is done reads the answer
             box[_ANSWER] = 0
             box[_DONE] = seen
+
+    @property
+    def at_work(self) -> bool:
+        """Whether somebody has them now."""
+        return self._free.locked()
 
     def call(self, function: int, parts: Sequence[Sequence[int]]) -> int | None:
         """The machine function at an address called once for each part, all of as many arguments, the first by this thread; the answers or-ed. None where

@@ -403,7 +403,7 @@ class RowProgram:
             return False
         arrays: list[tuple[int, int, int]] = []
         sums: dict[int, np.ndarray] = {}  # over the rows: each thread has some of its own
-        apart = math.prod(shape) >= SHARED and shape[0] > 1 and threads.count() > 1
+        apart = math.prod(shape) >= SHARED and shape[0] > 1 and threads.free() > 1
         for o in operands:
             if o is not None:
                 size, place = o.array.itemsize, len(arrays)
