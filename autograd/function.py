@@ -134,16 +134,19 @@ class FunctionNode(Node):
         self.context._saved = ()
 
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-        with no_grad():
+        before, state.enabled = state.enabled, False  # as no_grad() does
+        try:
             wrapped = nodes.wrap_gradient(g if type(g) is tuple else (g,))
             return tuple([None if x is None else x._array for x in self._backward(wrapped)])
+        finally:
+            state.enabled = before
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         with enable_grad():
             return self._backward(g if type(g) is tuple else (g,))
 
     def _backward(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        if self.context.materialize_grads:
+        if self.context.materialize_grads and (len(grads) > 1 or grads[0] is None):
             grads = tuple(_zeros(like) if g is None else g for g, like in zip(grads, self.likes, strict=True))
         out = pulled(self.function, self.context, grads)
         out = out if isinstance(out, tuple) else (out,)
@@ -369,6 +372,12 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
     ctx._node = weakref.ref(node)  # an output that was saved gets back to its node
     if state.watch is not None:
         state.watch(node)
+    if len(outs) == 1 and not ctx.dirty_tensors and not ctx.non_differentiable:
+        t = outs[0]
+        if hasattr(t, "_array") and has_gradient(t._array.dtype):
+            made = nodes.hang_result(_seen(t, args, ()), node, False)
+            ctx._saved = tuple([None if s is None else Saved(s, 0 if s is made else None) for s in ctx.to_save])
+            return [made]
     differentiable = [hasattr(t, "_array") and has_gradient(t._array.dtype) and not _holds(ctx.non_differentiable, t) for t in outs]
     several = len(outs) > 1 and sum(differentiable) > 1
     places: dict[int, int] = {}

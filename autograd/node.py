@@ -42,6 +42,19 @@ hang_written: Callable[[Any, Any, str], None] = (
 hang_result: Callable[[Any, Any, bool], Any] = _refuse_unloaded  # what a Function made, at its node
 
 
+class _Latest:
+    """`stamp`: that of the latest write anywhere, or of what was cut off its graph. A node younger than that needs no check."""
+
+    # no attribute of a class: at a write to one Python forgets where the attributes of all its objects are
+    __slots__ = ("stamp",)
+
+    def __init__(self) -> None:
+        self.stamp = 0
+
+
+latest = _Latest()
+
+
 class Version:
     """The count of writes: how often the memory of a tensor and its views has been written in place, when and by which op last.
 
@@ -49,7 +62,6 @@ class Version:
     """
 
     __slots__ = ("borrowers", "stamp", "value", "writer")
-    last = 0  # stamp of the latest write anywhere, or of what was cut off its graph: a node younger than that needs no check
 
     def __init__(self) -> None:
         self.value = self.stamp = 0
@@ -60,8 +72,8 @@ class Version:
         self.value += 1
         self.writer = writer
         self.stamp = stamp = next_sequence()
-        if stamp > Version.last:  # another thread may have written since
-            Version.last = stamp
+        if stamp > latest.stamp:  # another thread may have written since
+            latest.stamp = stamp
 
 
 _making = locks.lock()
@@ -199,7 +211,7 @@ class Node:
     def saved_values(self, fetch: tuple[tuple[str, Any], ...], needs: tuple[bool, ...]) -> list[Any]:
         """Several saved values as arrays, for a gradient on arrays. Raises GradError as `_saved` does."""
         inputs, outputs = self.inputs, self.outputs
-        if inputs is FREED or outputs is FREED or self.sequence <= Version.last:
+        if inputs is FREED or outputs is FREED or self.sequence <= latest.stamp:
             return [self._saved(kind, k, needs, False) for kind, k in fetch]
         # Nothing anywhere was written or cut off since this node was made: what it saved is as it was.
         found = []

@@ -19,7 +19,7 @@ from tritensor.autograd.accumulate import (
     sum_to,
 )
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import FREED, Branch, Node, Severed, Version
+from tritensor.autograd.node import FREED, Branch, Node, Severed, latest
 from tritensor.autograd.task import FLAT, note_flat_inputs, pull_with_anomaly_check
 from tritensor.ground.errors import ShapeError
 from tritensor.ground.numpy_warnings import quietly
@@ -87,7 +87,7 @@ def _pull_each(n: Node, steps: Any, g: Any, pending: dict[Any, Any], result: dic
     add: Any = registry["add"].forward if on_device else np.add
     meta = n.meta
     # Nothing anywhere was written since: no saved value needs a look of its own.
-    intact = n.sequence > Version.last and n.inputs is not FREED
+    intact = n.sequence > latest.stamp and n.inputs is not FREED
     previous = None
     for e, (i, function, fetch, place) in zip(n.edges, steps):  # noqa: B905 (strict costs time here)
         if e is None or function is None or (useful is not None and e not in useful):

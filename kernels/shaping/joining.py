@@ -61,7 +61,8 @@ def _cat_cpu(*xs: np.ndarray, dim: int) -> np.ndarray:
 def _planned_cat(*xs: np.ndarray, dim: int) -> Callable[..., np.ndarray] | None:
     if _image_strides(xs, dim) is not None or not np.concatenate(xs, dim).flags.c_contiguous:
         return None
-    return lambda *xs: np.concatenate(xs, dim)
+    join = np.concatenate
+    return (lambda a, b: join((a, b), dim)) if len(xs) == 2 else (lambda *xs: join(xs, dim))
 
 
 _cat_cpu.planned = _planned_cat  # type: ignore[attr-defined]

@@ -129,16 +129,16 @@ def set_default_float(dtype: Any) -> None:
             tell()
 
 
-def of(dtype: np.dtype) -> DType:
-    """The DType of a numpy dtype. Raises DTypeError for one that tensors cannot hold (objects, strings, dates)."""
+def of(dtype: np.dtype, who: str = "dtype") -> DType:
+    """The DType of a numpy dtype; `who` asks. Raises DTypeError for one that tensors cannot hold (objects, strings, dates)."""
     try:
         return _by_numpy[dtype]
     except KeyError:
         # files of other machines have the other byte order: the name of the type alone would read as if it were supported
         native = dtype.newbyteorder("=")
         if native in _by_numpy:
-            raise DTypeError(f"dtype: {dtype} is not in this machine's byte order; convert with .astype({native.name!r})") from None
-        raise DTypeError(f"dtype: tensors cannot hold {dtype}; they hold {', '.join(d.name for d in ALL)}") from None
+            raise DTypeError(f"{who}: {dtype} is not in this machine's byte order; convert with .astype({native.name!r})") from None
+        raise DTypeError(f"{who}: tensors cannot hold {dtype}; they hold {', '.join(d.name for d in ALL)}") from None
 
 
 def as_dtype(x: Any) -> DType:

@@ -320,7 +320,7 @@ class Tensor(HostValues, Methods):
         # What nodes have saved of this tensor's memory is copied or given up before the tensor leaves the graph.
         copy_for_borrowers(self)
         self._set_node(None)
-        Version.last = nodes.next_sequence()  # who has saved this tensor is to look at it again
+        nodes.latest.stamp = nodes.next_sequence()  # who has saved this tensor is to look at it again
         return self
 
     @property

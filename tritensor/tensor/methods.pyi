@@ -35,7 +35,7 @@ class Methods:
     def __ge__(self, other: Any) -> Any:
         """Return self>=value."""
 
-    def __getitem__(self, index: Any) -> Tensor:
+    def __getitem__(self, index: Any, plain_only: _builtins.bool = False) -> Any:
         """x[index]: a view for ints (0-d integer tensors too), slices, None and ..., a copy as soon as an array, list or mask takes part."""
 
     def __gt__(self, other: Any) -> Any:

@@ -24,12 +24,12 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "tritensor/tensor/aliasing/basic_indexing.py": {
         (
-            "_new_view",
+            "getitem",
             "if views is not None and ((n := len(fresh := views.fresh)) < 31 or n & (n + 1)):",
             "if views is not None and ((n := len(fresh := views.fresh)) < 32 or n & (n + 1)):",
         ): "the dead ones are swept one doubling later",
         (
-            "_new_view",
+            "getitem",
             "if recording and extra is not None and (above is None or x._extra is None):",
             "if False:",
         ): "_record_view_of does it",
@@ -56,7 +56,7 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
     "tritensor/tensor/functions/indexing/picking.py": {
         (
             "_is_plain_index",
-            "return type(index._array) is type(x._array) and index.device == x.device",
+            "return kind is np.ndarray or index.device == x.device",
             "return None",
         ): "the general way finds the same, only slower",
         (

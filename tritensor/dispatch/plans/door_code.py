@@ -175,10 +175,11 @@ def _join_kinds(a: int, b: int) -> int:
 
 
 class Parameters:
-    """The parameters of a function as its door needs them: those by place, the one that takes any number, those by name alone."""
+    """The parameters of a function as its door needs them: those by place, the one that takes any number, those by name alone. `exact`: whether Python itself
+    gives all of them by place, as to an operator."""
 
-    def __init__(self, by_place: Sequence[str], rest: str | None, by_name: Sequence[str]) -> None:
-        self.by_place, self.rest, self.by_name = tuple(by_place), rest, tuple(by_name)
+    def __init__(self, by_place: Sequence[str], rest: str | None, by_name: Sequence[str], exact: bool = False) -> None:
+        self.by_place, self.rest, self.by_name, self.exact = tuple(by_place), rest, tuple(by_name), exact
 
     @classmethod
     def of(cls, f: Callable[..., Any]) -> Parameters | None:
@@ -251,9 +252,7 @@ def write_code(name: str, parameters: Parameters, form: Form) -> tuple[CodeType,
     signature = (
         [f"{n}_p=ABSENT" for n in places]
         + ["/"] * bool(places)
-        + [f"*{rest or 'more_'}"]
-        + [f"{n}=ABSENT" for n in form.named]
-        + ["**others_"]
+        + ([] if parameters.exact else [f"*{rest or 'more_'}", *[f"{n}=ABSENT" for n in form.named], "**others_"])
     )
     before, value = [], {}
     for n in form.kinds:
@@ -273,12 +272,14 @@ def write_code(name: str, parameters: Parameters, form: Form) -> tuple[CodeType,
     key = f"({', '.join(['state__.enabled', *pairs])},)"
     given = "".join([f"{n}_p, " for n in places])
     named = ", ".join([f"{n!r}: {n}" for n in form.named])
+    off = "OFF" if parameters.exact else f"(OFF or others_{'' if rest else ' or more_'})"
+    others = "(), {}" if parameters.exact else f"{rest or 'more_'}, others_"
     head = f"({', '.join(signature)}):"
     lines = [
         "def outer(call_, door_):",
         f"  def door__{head}",
         "    found_ = None",
-        f"    if not (OFF or others_{'' if rest else ' or more_'}):",
+        f"    if not {off}:",
         "      try:",
         *[f"        {line}" for line in before],
         f"        found_ = {key}",
@@ -287,7 +288,7 @@ def write_code(name: str, parameters: Parameters, form: Form) -> tuple[CodeType,
         f"          return plan_({', '.join([value[n] for n, kind in form.kinds.items() if kind in HANDED_ON])})",
         "      except Exception:  # the long way says what is wrong",
         "        found_ = None",
-        f"    return door_.miss(call_, found_, ({given}), {{{named}}}, {rest or 'more_'}, others_)",
+        f"    return door_.miss(call_, found_, ({given}), {{{named}}}, {others})",
         f"  def key__{head}",
         *[f"    {line}" for line in before],
         f"    return {key}",

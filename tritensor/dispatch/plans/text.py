@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import Branch, Node, Version, next_sequence, version_of
+from tritensor.autograd.node import Branch, Node, Version, latest, next_sequence, version_of
 from tritensor.autograd.saved import note_all_borrowed, note_borrowed
 from tritensor.dispatch import dispatcher
 from tritensor.dispatch.nodes import record_node
@@ -117,7 +117,7 @@ class _Text:
             "try:", f"{_INDENT}{self.constant(step.function)}({', '.join(operands)}, x)",
             "except RuntimeWarning: x = None  # for which numpy looks when all is written",
             "version.value += 1", f"version.writer = {self.constant(who)}", "version.stamp = stamp = next_sequence()",
-            "if stamp > Version.last: Version.last = stamp",
+            "if stamp > latest.stamp: latest.stamp = stamp",
         ]  # fmt: skip
         return True
 
@@ -270,7 +270,7 @@ def _names() -> dict[str, Any]:
     return {
         "__name__": __name__,  # by which numpy's warnings are told apart
         "make": object.__new__, "drawn": _drawn, "Tensor": dispatcher._Tensor, "Node": Node, "Branch": Branch,
-        "Version": Version, "version_of": version_of, "next_sequence": next_sequence,
+        "Version": Version, "latest": latest, "version_of": version_of, "next_sequence": next_sequence,
         "note_borrowed": note_borrowed, "note_all_borrowed": note_all_borrowed, "ref": ref, "ndarray": np.ndarray, "asarray": np.asarray,
         "record_node": record_node, "outputs": dispatcher._outputs, "apart": _apart, "Unplanned": Unplanned,
     }  # fmt: skip

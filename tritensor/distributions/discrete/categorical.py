@@ -85,8 +85,9 @@ class Categorical(Distribution):
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         sample_shape = Size(sample_shape)
-        # multinomial takes at most two dimensions
-        rows = self.probs.detach().reshape((-1, self._num_events))
+        rows = self.probs.detach()
+        if rows.ndim > 2:  # multinomial takes at most two dimensions
+            rows = rows.reshape((-1, self._num_events))
         drawn = T.multinomial(rows, sample_shape.numel(), True)  # (batch, samples)
         return (drawn.T if sample_shape else drawn).reshape(self._extended_shape(sample_shape))
 

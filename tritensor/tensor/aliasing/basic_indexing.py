@@ -3,6 +3,7 @@ nearly every call, so that no plan would serve it twice."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -21,14 +22,60 @@ OFF = False  # see ground/shortcuts.py
 shortcuts.read_by(globals())
 
 
-def _new_view(x: Tensor, shape: tuple[int, ...], array: Any, index: tuple[Any, ...]) -> Tensor:
-    """The tensor of `array`, which is what the op index_view makes of x's array (one of this shape)."""
+def _refuse_unloaded(x: Tensor, index: Any) -> Tensor:
+    raise RuntimeError("getitem: indexing is not loaded; import tritensor")
+
+
+_by_index: Callable[[Tensor, Any], Tensor] = _refuse_unloaded  # the long way, which looks at every kind of index
+
+
+def install(by_index: Callable[[Tensor, Any], Tensor]) -> None:
+    """Let `getitem` go on with this for an index that is not plain; functions/indexing/picking.py calls this."""
+    global _by_index
+    _by_index = by_index
+
+
+def getitem(x: Tensor, index: Any, plain_only: bool = False) -> Any:
+    """x[index]: a view for ints (0-d integer tensors too), slices, None and ..., a copy as soon as an array, list or mask takes part.
+
+    Ints select first; index tensors on neighbouring dimensions leave their result in place, others put it in front.
+    Raises IndexError, before anything runs, for an index that is out of range; on a GPU the values of index tensors are not
+    known here: an element out of range reads 0 there, and the next wait for the device raises.
+
+    A plain index is an int, a slice with a positive step, on the CPU a new axis, or a tuple of these, one Ellipsis among them. With `plain_only` any other
+    gives None, and so does every index while somebody looks at single ops.
+    """
+    array = x._array
+    kind = type(array)
+    on_gpu = kind is CudaArray
+    made = None
+    if not OFF and (kind is np.ndarray or on_gpu):
+        shape = array.shape
+        kind = type(index)
+        if kind is int:
+            if shape and -(n := shape[0]) <= index < n:
+                at = index if index >= 0 else index + n
+                if on_gpu:
+                    strides = array.strides
+                    made = windows.new_window(array, shape[1:], strides[1:], at * strides[0])
+                else:
+                    # With an Ellipsis numpy gives a view even of one element, without it a scalar.
+                    made = array[index] if len(shape) > 1 else array[index, ...]
+                index = (at,)
+        elif kind is tuple and (whole := _counted(index, shape, on_gpu)) is not None:
+            index = whole
+            made = windows.index(array, index) if on_gpu else array[(*index, ...)]
+        elif (kind is slice and shape and _is_plain_slice(index)) or (index is None and not on_gpu):
+            index = (index,)
+            made = windows.index(array, index) if on_gpu else array[index]
+    if made is None:
+        return None if plain_only else _by_index(x, index)
     op, attrs = registry["index_view"], {"index": index}
     meta = ((shape, array.dtype),)
     # Slots are set one by one: this is the body of new_tensor without its call.
     t = _new(Tensor)
-    t._array = array
-    t._grad = t._layout = None
+    t._array = made
+    t._grad = t._layout = t._extra = None
     t._version_counter = x._version_counter or version_of(x)
     recording = state.enabled
     # Bare node construction, in step with Node.__init__.
@@ -44,7 +91,6 @@ def _new_view(x: Tensor, shape: tuple[int, ...], array: Any, index: tuple[Any, .
     else:
         t._node = None
         t._tracked = False
-    t._extra = None
     above = x._view_path
     extra = x._extra if above is None else above[0]._extra
     # What _record_view_of does where the base has views already.
@@ -58,64 +104,38 @@ def _new_view(x: Tensor, shape: tuple[int, ...], array: Any, index: tuple[Any, .
     return t
 
 
-def getitem(x: Tensor, index: Any) -> Tensor | None:
-    """x[index] for an int, a slice with a positive step, on the CPU a new axis, or a tuple of these, one Ellipsis among them; None where that is not plain, or
-    somebody looks at single ops: the caller then takes the long way, through `ops.index_view`."""
-    array = x._array
-    on_gpu = type(array) is CudaArray
-    if OFF or (type(array) is not np.ndarray and not on_gpu):
-        return None
-    shape = array.shape
-    kind = type(index)
-    if kind is int:
-        if not shape or not -shape[0] <= index < shape[0]:
-            return None
-        if on_gpu:
-            at, strides = index if index >= 0 else index + shape[0], array.strides
-            return _new_view(x, shape, windows.new_window(array, shape[1:], strides[1:], at * strides[0]), (at,))
-        # With an Ellipsis numpy gives a view even of one element, without it a scalar.
-        return _new_view(x, shape, array[index] if len(shape) > 1 else array[index, ...], (index if index >= 0 else index + shape[0],))
-    if kind is tuple:
-        # The index is copied only where it has to change: most have no negative entry.
-        counted: list[Any] | None = None  # once an int counts from the end
-        d, dims = 0, len(shape)
-        for k, i in enumerate(index):
-            if type(i) is int:
-                if d >= dims or not -(n := shape[d]) <= i < n:
-                    return None
-                if i < 0:
-                    counted = counted or list(index)
-                    counted[k] = i + n
-                d += 1
-            elif type(i) is slice:
-                if d >= dims or (i != _WHOLE_SLICE and not _is_plain_slice(i)):
-                    return None
-                d += 1
-            elif i is Ellipsis:
-                rest = index[k + 1 :]
-                if any([r is Ellipsis for r in rest]):  # `in` would compare index tensors by their elements
-                    return None
-                left = dims - d - sum([r is not None for r in rest])
-                return None if left < 0 else getitem(x, (*index[:k], *(_WHOLE_SLICE,) * left, *rest))
-            elif i is not None or on_gpu:
-                return None
-        made = windows.index(array, index) if on_gpu else array[(*index, ...)]
-        return _new_view(x, shape, made, index if counted is None else tuple(counted))
-    if index is None and not on_gpu:
-        return _new_view(x, shape, array[None], (None,))
-    if kind is slice and shape and _is_plain_slice(index):
-        return _new_view(x, shape, windows.index(array, (index,)) if on_gpu else array[index], (index,))
-    return None
-
-
 _WHOLE_SLICE = slice(None)
+
+
+def _counted(index: tuple[Any, ...], shape: tuple[int, ...], on_gpu: bool) -> tuple[Any, ...] | None:
+    """A plain index with ints counted from the beginning and slices in place of an Ellipsis; None for any other."""
+    # The index is copied only where it has to change: most have no negative entry.
+    counted: list[Any] | None = None  # once an int counts from the end
+    d, dims = 0, len(shape)
+    for k, i in enumerate(index):
+        if type(i) is int:
+            if d >= dims or not -(n := shape[d]) <= i < n:
+                return None
+            if i < 0:
+                counted = counted or list(index)
+                counted[k] = i + n
+            d += 1
+        elif type(i) is slice:
+            if d >= dims or not _is_plain_slice(i):
+                return None
+            d += 1
+        elif i is Ellipsis:
+            rest = index[k + 1 :]
+            if any([r is Ellipsis for r in rest]):  # `in` would compare index tensors by their elements
+                return None
+            left = dims - d - sum([r is not None for r in rest])
+            return None if left < 0 else _counted((*index[:k], *(_WHOLE_SLICE,) * left, *rest), shape, on_gpu)
+        elif i is not None or on_gpu:
+            return None
+    return index if counted is None else tuple(counted)
 
 
 def _is_plain_slice(i: slice) -> bool:
     """Whether a slice is of Python's ints, and does not step back."""
-    step = i.step
-    return (step is None or (type(step) is int and step > 0)) and _is_plain_bound(i.start) and _is_plain_bound(i.stop)
-
-
-def _is_plain_bound(bound: Any) -> bool:
-    return bound is None or type(bound) is int
+    low, high, step = i.start, i.stop, i.step
+    return (low is None or type(low) is int) and (high is None or type(high) is int) and (step is None or (type(step) is int and step > 0))

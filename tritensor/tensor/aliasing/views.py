@@ -15,6 +15,7 @@ from tritensor.autograd.names import camel
 from tritensor.autograd.node import Node, version_of
 from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.dispatch.level_nodes import step_node, unrecorded
+from tritensor.ground import shortcuts
 from tritensor.ground.errors import GradError
 from tritensor.ground.strides import memory_extent, memory_order
 from tritensor.ground.thread_state import here
@@ -25,6 +26,9 @@ from tritensor.ops.table import ops, registry
 from tritensor.tensor import rare_attributes as extras
 from tritensor.tensor.core import Tensor, ensure_extra, new_output, new_tensor
 from tritensor.tensor.rare_attributes import Extra
+
+OFF = False  # see ground/shortcuts.py
+shortcuts.read_by(globals())
 
 Path = tuple[tuple[Any, dict[str, Any], tuple[Any, ...]], ...]
 _node, _tracked = Tensor.__dict__["_node"], Tensor.__dict__["_tracked"]
@@ -293,11 +297,18 @@ def leave_base(x: Tensor) -> None:
 # -- what a Function returns
 def view_of(x: Tensor) -> Tensor:
     """The same memory as another tensor, one that must not be written in the graph."""
-    before, state.enabled = state.enabled, False  # as no_grad() does
-    try:
-        y: Tensor = ops.reshape(x, shape=x._array.shape)
-    finally:
-        state.enabled = before
+    y: Tensor
+    array = x._array
+    if type(array) is np.ndarray and not OFF:
+        y = new_tensor(array.view())
+        y._layout, y._version_counter = x._layout, version_of(x)
+        y._record_view_of(x, (registry["reshape"], {"shape": array.shape}, ((array.shape, array.dtype),)), False)
+    else:
+        before, state.enabled = state.enabled, False  # as no_grad() does
+        try:
+            y = ops.reshape(x, shape=array.shape)
+        finally:
+            state.enabled = before
     ensure_extra(y).origin = "function"
     return y
 

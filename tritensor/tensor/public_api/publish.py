@@ -41,6 +41,7 @@ INPLACE_FUNCTIONS = frozenset((
 def function(
     f: Callable[..., Any] | None = None, *, method: bool = True, free: bool = True, inplace: bool | Callable[..., tuple[Any, ...]] = False,
     out: bool | str = False, names: Sequence[str] = (), also: Mapping[str, str] | None = None, maker: bool = False, namespace: str = "",
+    bare: bool = False,
 ) -> Any:  # fmt: skip
     """Publish a function `f(x, ...)`: as `tritensor.<name>`, and as a method of Tensor.
 
@@ -56,14 +57,15 @@ def function(
         also: other names of parameters, {name: parameter}; those of `arguments.ALIASES` and `input` go without saying.
         maker: it makes a tensor of given type and device; accept `layout=`, `pin_memory=` and `requires_grad=`; `out=`, too, gives type and device there.
         namespace: publish as `tritensor.<namespace>.<name>` and not as `tritensor.<name>`, and as no method.
+        bare: it looks at its arguments itself and is as cheap as a plan: it is published as it is.
     """
     if f is None:
         return functools.partial(
-            function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker, namespace=namespace,
+            function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker, namespace=namespace, bare=bare,
         )  # fmt: skip
     if also is not None:
         f.also = also  # type: ignore[attr-defined]
-    call = _wrap_maker(f, bool(out)) if maker else _wrap_with_out(f, out) if out else checked(f)
+    call = f if bare else _wrap_maker(f, bool(out)) if maker else _wrap_with_out(f, out) if out else checked(f)
     if namespace:
         call.__module__ = f"tritensor.{namespace}"
         namespaces.setdefault(namespace, {}).update(

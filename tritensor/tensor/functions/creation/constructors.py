@@ -91,7 +91,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     return finish_tensor(found, requires_grad)
 
 
-@function(method=False)
+@function(method=False, bare=True)
 def from_numpy(ndarray: np.ndarray) -> Tensor:
     """A tensor on the memory of a numpy array: writes are seen on both sides.
 
@@ -104,7 +104,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy: {type(ndarray).__name__} is no numpy array; use tensor(...)")
-    dtypes.of(ndarray.dtype)
+    dtypes.of(ndarray.dtype, "from_numpy")  # raises for what no tensor holds
     return new_tensor(ndarray)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.ops.table import broadcast, ops
+from tritensor.tensor.aliasing.basic_indexing import getitem
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.indexing.picking import getitem, index_put, select_true
+from tritensor.tensor.functions.indexing.picking import index_put, select_true
 from tritensor.tensor.functions.indexing.scattering import at_least_1d, require_same_dtype
 from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
 from tritensor.tensor.parsing.nonzero_count import flat_nonzero

@@ -9,11 +9,11 @@ from tritensor.ground.strides import is_dense, memory_extent, preserve_format
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides
 from tritensor.ops.table import normal_dim, ops
+from tritensor.tensor.aliasing.basic_indexing import getitem
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.overlaps import has_own_cells
 from tritensor.tensor.aliasing.views import leave_base
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.indexing.picking import getitem
 from tritensor.tensor.functions.pointwise.operators import fill_
 from tritensor.tensor.functions.shaping.joining import narrow, select
 from tritensor.tensor.functions.shaping.reshaping import diagonal

@@ -12,7 +12,8 @@ from tritensor.ground.errors import DeviceError, DTypeError, IndexShapeError, Me
 from tritensor.ground.strides import preserve_format
 from tritensor.ops.array import is_contiguous
 from tritensor.ops.table import broadcast, normal_dim, ops
-from tritensor.tensor.aliasing.basic_indexing import getitem as index_at_once
+from tritensor.tensor.aliasing import basic_indexing
+from tritensor.tensor.aliasing.basic_indexing import getitem
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.overlaps import has_own_cells
 from tritensor.tensor.aliasing.views import is_write_recorded, refuse_write
@@ -27,15 +28,8 @@ from tritensor.tensor.parsing.nonzero_count import flat_nonzero
 from tritensor.tensor.public_api.publish import function
 
 
-def getitem(x: Tensor, index: Any) -> Tensor:
-    """x[index]: a view for ints (0-d integer tensors too), slices, None and ..., a copy as soon as an array, list or mask takes part.
-
-    Ints select first; index tensors on neighbouring dimensions leave their result in place, others put it in front.
-    Raises IndexError, before anything runs, for an index that is out of range; on a GPU the values of index tensors are not
-    known here: an element out of range reads 0 there, and the next wait for the device raises.
-    """
-    if (made := index_at_once(x, index)) is not None:
-        return made
+def _by_index(x: Tensor, index: Any) -> Tensor:
+    """x[index] for an index that is not plain, and for those that are out of range."""
     if type(index) is int:
         shape = x._array.shape
         if not shape:
@@ -44,10 +38,8 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         if not -n <= index < n:
             raise IndexError(f"getitem: index {index} is out of range for dim 0 of size {n}")
         return ops.index_view(x, index=(index + n if index < 0 else index,))
-    if isinstance(index, Tensor) and type(at := index._array) is np.ndarray and not at.shape and at.dtype.kind == "i":
-        made = index_at_once(x, int(at))
-        if made is not None:
-            return made
+    if (one := _one_int(index)) is not None and (made := getitem(x, one, plain_only=True)) is not None:
+        return made
     if _is_plain_index(x, index):
         return ops.index_get(x, index, dims=(0,), front=False)
     if type(index) is tuple and (dims := _plainly_indexed(x, index)):
@@ -68,11 +60,22 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         raise
 
 
+def _one_int(index: Any) -> int | None:
+    """The value of an integer tensor without dimensions, whose values are at hand."""
+    if isinstance(index, Tensor) and not (at := index._array).shape and type(at) is np.ndarray and at.dtype.kind == "i":
+        return int(at)
+    return None
+
+
 def _is_plain_index(x: Tensor, index: Any) -> bool:
     """Whether the index is one tensor of integers beside x: the usual case, taken without further looks."""
-    if not isinstance(index, Tensor) or index._array.dtype.kind != "i" or not index._array.shape or not x._array.shape:
+    if not isinstance(index, Tensor):
         return False
-    return type(index._array) is type(x._array) and index.device == x.device
+    at, array = index._array, x._array
+    kind = type(at)
+    if at.dtype.kind != "i" or kind is not type(array) or not at.shape or not array.shape:
+        return False
+    return kind is np.ndarray or index.device == x.device
 
 
 def _plainly_indexed(x: Tensor, index: tuple[Any, ...]) -> tuple[int, ...]:
@@ -105,7 +108,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if index is False:  # nothing, of whatever is given, as in PyTorch
         return
     try:
-        if (view := index_at_once(x, index)) is not None:
+        if (view := getitem(x, index, plain_only=True)) is not None:
             overwrite(view, _cast_value(x, value), "setitem")
             return
         entries = split_index(index)
@@ -217,6 +220,7 @@ def _write_at(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bo
         ops.index_assign(x, v, *indices, dims=dims, front=front)
 
 
+basic_indexing.install(_by_index)
 Tensor.__getitem__ = getitem  # type: ignore
 Tensor.__setitem__ = setitem  # type: ignore
 

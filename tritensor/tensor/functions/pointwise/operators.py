@@ -30,7 +30,7 @@ from tritensor.tensor.parsing.data import as_tensor, parse_values
 from tritensor.tensor.public_api.publish import function
 
 _SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # a < b is b > a
-_OPERANDS_OF = Parameters(("self", "other"), None, ())
+_OPERANDS_OF = Parameters(("self", "other"), None, (), exact=True)
 _OPERANDS = (Tensor, bool, int, float, complex, np.generic)
 
 

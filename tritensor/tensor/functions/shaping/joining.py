@@ -14,7 +14,7 @@ from tritensor.ground.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.ops.array import empty, same_memory, to_host
 from tritensor.ops.strided_array import no_values
 from tritensor.ops.table import normal_dim, normal_dims, ops, sized_dim
-from tritensor.tensor.aliasing.basic_indexing import getitem as index_at_once
+from tritensor.tensor.aliasing.basic_indexing import getitem
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import mark_parts
 from tritensor.tensor.core import Tensor, new_tensor
@@ -76,7 +76,7 @@ def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def _select(x: Tensor, index: tuple[Any, ...]) -> Tensor:
-    made = index_at_once(x, index)
+    made = getitem(x, index, plain_only=True)
     return ops.index_view(x, index=index) if made is None else made
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.dispatch.plans.door_code import open_door
+from tritensor.dispatch.plans.door_code import Parameters, open_door
 from tritensor.dispatch.plans.doors import Door
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
@@ -304,9 +304,12 @@ def _conjugate_transpose(x: Tensor) -> Tensor:
     return t(x).conj()  # type: ignore[no-any-return]
 
 
+_OWN = Parameters(("x",), None, (), exact=True)  # of a property
+
+
 def _planned_property(f: Callable[[Tensor], Tensor]) -> Any:
     """A property whose getter has plans. It takes the bare function: no arguments need validation."""
-    return property(update_wrapper(open_door(Door(f, f, f.__name__)), f))
+    return property(update_wrapper(open_door(Door(f, _OWN, f.__name__)), f))
 
 
 Tensor.T = _planned_property(_reverse_dims)  # type: ignore[assignment, method-assign]
