@@ -2,7 +2,7 @@
 
 # Imported so that they register: each publishes its functions as it is loaded.
 from tritensor.tensor import core, host_values, launch_arguments, printing  # noqa: F401
-from tritensor.tensor.aliasing import inplace  # noqa: F401
+from tritensor.tensor.aliasing import function_results, inplace  # noqa: F401
 from tritensor.tensor.functions import (  # noqa: F401
     creation,
     factorizations,

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd import engine
-from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import forget_grad, keep_grad
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.names import camel
 from tritensor.autograd.node import Node, version_of
 from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.dispatch.level_nodes import step_node, unrecorded
-from tritensor.ground import shortcuts
 from tritensor.ground.errors import GradError
 from tritensor.ground.strides import memory_extent, memory_order
 from tritensor.ground.thread_state import here
@@ -24,11 +22,8 @@ from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element
 from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops, registry
 from tritensor.tensor import rare_attributes as extras
-from tritensor.tensor.core import Tensor, ensure_extra, new_output, new_tensor
+from tritensor.tensor.core import Tensor, ensure_extra, new_tensor
 from tritensor.tensor.rare_attributes import Extra
-
-OFF = False  # see ground/shortcuts.py
-shortcuts.read_by(globals())
 
 Path = tuple[tuple[Any, dict[str, Any], tuple[Any, ...]], ...]
 _node, _tracked = Tensor.__dict__["_node"], Tensor.__dict__["_tracked"]
@@ -152,7 +147,7 @@ def _find_node(view: Tensor) -> None:
         views.fresh[id(view)] = mark
 
 
-def _mark_views_stale(base: Tensor) -> None:
+def mark_views_stale(base: Tensor) -> None:
     """The base has another node: what its live views have is the way to the old contents."""
     views = base._extra.views if base._extra is not None else None
     if views is None:
@@ -216,7 +211,7 @@ def rebase_history(x: Tensor, value: Tensor, who: str, own: bool = False) -> Non
     if x._view_path is not None:
         base, *steps = x._view_path
         base._set_node(ViewWrite(tuple(steps), base, value, who))
-        _mark_views_stale(base)
+        mark_views_stale(base)
         return
     # Nobody else holds the value: x takes its node, which saves a copy node.
     if own and value._tracked:
@@ -226,7 +221,7 @@ def rebase_history(x: Tensor, value: Tensor, who: str, own: bool = False) -> Non
     else:
         # One step behind the value, and not in its place: a hook on x, or a gradient of x, is not the value's.
         x._set_node(step_node(registry["copy"], engine.edge_of(value), {}, ((value._array.shape, value._array.dtype),), x._array))
-    _mark_views_stale(x)
+    mark_views_stale(x)
 
 
 def mark_parts(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -292,54 +287,6 @@ def leave_base(x: Tensor) -> None:
     x._view_path = None
     if x._extra is not None:
         x._extra.origin = ""
-
-
-# -- what a Function returns
-def view_of(x: Tensor) -> Tensor:
-    """The same memory as another tensor, one that must not be written in the graph."""
-    y: Tensor
-    array = x._array
-    if type(array) is np.ndarray and not OFF:
-        y = new_tensor(array.view())
-        y._layout, y._version_counter = x._layout, version_of(x)
-        y._record_view_of(x, (registry["reshape"], {"shape": array.shape}, ((array.shape, array.dtype),)), False)
-    else:
-        before, state.enabled = state.enabled, False  # as no_grad() does
-        try:
-            y = ops.reshape(x, shape=array.shape)
-        finally:
-            state.enabled = before
-    ensure_extra(y).origin = "function"
-    return y
-
-
-def refuse_dirty(x: Tensor, who: str) -> None:
-    """Raise GradError for a tensor in the graph that cannot be written, but a Function wrote."""
-    if is_write_recorded(x):
-        refuse_write(x, who)
-
-
-def hang_written(x: Tensor, node: Node, who: str) -> None:
-    """Hang a tensor that a Function wrote, its base and its views at the Function's node."""
-    refuse_write(x, who)  # a constant view, too, that enters the graph here
-    if x._view_path is not None:
-        # A write through a view changes its base: the base's history gets the Function's node too.
-        rebase_history(x, new_output(x._array, node), who)
-    else:
-        x._set_node(node)
-        _mark_views_stale(x)
-
-
-def hang_result(x: Tensor, node: Node, several: bool) -> Tensor:
-    """Hang what a Function made at its node; a view, whatever it is of, cannot be written any more."""
-    x._set_node(node)
-    if x._view_path is not None:
-        ensure_extra(x).origin = "parts" if several else "function"
-    return x
-
-
-nodes.view_of, nodes.refuse_dirty = view_of, refuse_dirty  # type: ignore[assignment]
-nodes.hang_written, nodes.hang_result = hang_written, hang_result  # type: ignore[assignment]
 
 
 def take_path(path: Path, x: Any) -> Any:
