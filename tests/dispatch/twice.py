@@ -25,9 +25,10 @@ from tritensor.random import default_generator
 
 # What counts launches, waits, reports or memory, or shares tensors with other threads, is asked once.
 ONCE = (
-    "tests/cuda/memory/test_pinned.py::test_what_the_host_computes_on_is_there", "tests/cuda/test_device_errors.py", "tests/familiar/test_cuda.py::test_watching_memory",
-    "tests/kernels/products/test_epilogues.py::test_without_gradients_nothing_is_kept", "tests/test_debug.py::test_waits_are_counted_by_line",
-    "tests/threads/test_first_use.py::test_a_plan_that_several_threads_learn_at_once", "tests/training/test_batch_size.py::test_bytes_and_seconds_on_the_cpu",
+    "tests/cuda/memory/test_memory_report.py", "tests/cuda/memory/test_pinned.py::test_what_the_host_computes_on_is_there", "tests/cuda/test_device_errors.py",
+    "tests/familiar/test_cuda.py::test_watching_memory", "tests/kernels/products/test_epilogues.py::test_without_gradients_nothing_is_kept",
+    "tests/onnx/test_models.py::test_exports_in_several_threads", "tests/test_debug.py", "tests/threads/test_first_use.py",
+    "tests/training/test_batch_size.py::test_bytes_and_seconds_on_the_cpu",
 )  # fmt: skip
 planned: dict[str, int] = {}  # how often a function's call has been planned, by its name
 
