@@ -11,7 +11,7 @@ import pytest
 import tritensor as tt
 from tests.dispatch.at_once import learns_at_once, plans_of, taught  # noqa: F401
 from tritensor.dispatch.plans import door_code, doors
-from tritensor.dispatch.plans.door_code import open_door
+from tritensor.dispatch.plans.door_code import REST, copy_function, open_door
 from tritensor.ground import shortcuts
 from tritensor.nn import functional as F
 
@@ -117,3 +117,42 @@ def test_numbers_that_are_refused_by_value_are_refused_at_every_call() -> None:
         assert tt.searchsorted(x, x, sorter=tt.arange(4)).tolist() == [0, 1, 2, 3]
         with pytest.raises(ValueError, match="outside"):
             tt.searchsorted(x, x, sorter=tt.arange(4) + 1)
+
+
+def _own_door() -> tuple[Any, doors.Door]:
+    def f(x: tt.Tensor, n: Any) -> tt.Tensor:
+        return x + n
+
+    door = doors.Door(f, f, "f")
+    return open_door(door), door
+
+
+def test_a_call_that_is_refused_leaves_the_door_as_it_was() -> None:
+    x = tt.arange(4.0)
+    call, door = _own_door()
+    taught(lambda: call(x, 1))
+    form, code = door.form, call.__code__.co_code
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            call(x, ["a"])
+        assert (door.form, call.__code__.co_code) == (form, code)
+    for _ in range(doors.NARROWED):  # not for ever: it would write code anew at each
+        with pytest.raises(TypeError):
+            call(x, ["a"])
+    assert door.form != form
+    assert taught(lambda: call(x, 1)).tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_door_that_is_shut_under_one_name_is_looked_at_again_under_another() -> None:
+    x = tt.arange(4.0)
+    call, door = _own_door()
+    other = copy_function(call)
+    other(x, 1)
+    for _ in range(doors.VAIN + 1):
+        door.plans.clear()  # type: ignore[union-attr]
+        door._note_vain(call)
+    assert door.shut
+    for _ in range(REST + 2):
+        other(x, 1)
+    assert not door.shut
+    assert len(door.plans or ()) == 1

@@ -88,8 +88,9 @@ _BEFORE = {
     GENERAL: ("{p}_0, {p}_1 = pair__({p})",),
     # of `*p`, which is given atoms, or one sequence of them
     SIZES: (
-        "if len__({p}) == 1:", "    {p}_0, {p}_1 = pair__({p}[0])",
-        "else:", "    {p}_0, {p}_1 = 'several', (*{p}, types__({p}))",
+        "if len__({p}) == 2:", "    {p}_0, {p}_1 = {p}, (type__({p}[0]), type__({p}[1]))",
+        "elif len__({p}) == 1:", "    {p}_0, {p}_1 = pair__({p}[0])",
+        "else:", "    {p}_0, {p}_1 = {p}, types__({p})",
     ),
 }  # fmt: skip
 

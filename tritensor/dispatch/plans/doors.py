@@ -44,6 +44,7 @@ SEEN_BEFORE = True  # whether a call is planned when it comes for the second tim
 KEPT = 1024  # plans of a door; when there are more, all are dropped and made anew
 FRESH = 64  # calls in a row with a key that nobody has seen, after which one call in so many is looked at
 LARGE = 1 << 26  # bytes of a tensor with which a call takes longer than its way
+NARROWED = 4  # times that a door forgets what a call that raised has taught it
 VAIN = 32  # calls in a row that could not be planned, after which a door is shut
 _doors: weakref.WeakSet[Door] = weakref.WeakSet()
 _learning = locks.lock()
@@ -69,6 +70,7 @@ class Door:
         "key",
         "long",
         "name",
+        "narrowed",
         "numbers",
         "of",
         "parameters",
@@ -90,7 +92,7 @@ class Door:
         self.plans: dict[Any, Callable[..., Any]] | None = None  # until the door is written
         self.code: CodeType | None = None
         self.form: Form | None = None
-        self.calls = self.vain = self.fresh = self.skipped = 0
+        self.calls = self.vain = self.fresh = self.skipped = self.narrowed = 0
         self.shut = False
 
     def _begin(self) -> None:
@@ -108,6 +110,8 @@ class Door:
     @wrapper
     def arrive(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call by a function whose code is not the door's own yet."""
+        if self.shut:
+            self._shut_for(call)
         try:
             if not self.shut and not OFF:
                 self.calls += 1
@@ -128,6 +132,8 @@ class Door:
         self, call: FunctionType, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], more: tuple[Any, ...], others: dict[str, Any]
     ) -> Any:
         """A call that the door has no plan for; of its arguments some were not given. `key` is what its code has made of them, if anything."""
+        if self.shut:
+            self._shut_for(call)
         args, kwargs = (*[v for v in args if v is not ABSENT], *more), {n: v for n, v in kwargs.items() if v is not ABSENT} | others
         try:
             if OFF or self.shut or (key is not None and self.plans and key in self._refused):
@@ -152,7 +158,20 @@ class Door:
         if self.fresh >= FRESH and self.skipped < FRESH:  # given ever new numbers, which are no reason to learn
             self.skipped += 1
             return self.long(*args, **kwargs)
+        before = self.form
         key, bound = self._key_of(call, args, kwargs)
+        try:
+            return self._learn_by_key(call, key, bound, args, kwargs)
+        except Exception:
+            # what a call is refused for tells nothing of later ones, unless it comes again and again
+            if self.form is not before and before is not None and self.narrowed < NARROWED:
+                self.narrowed += 1
+                self._narrow(call, before)
+            raise
+
+    @wrapper
+    def _learn_by_key(self, call: FunctionType, key: Any, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        assert self.plans is not None
         if key is None or key in self._refused:
             self._note_vain(call)
             return self.long(*args, **kwargs)
@@ -199,8 +218,12 @@ class Door:
         self.vain += 1
         if self.vain >= VAIN and not self.plans:
             self.shut, self.skipped = True, 0
-            with _learning:
-                put_code(call, shut_code(self.name))
+            self._shut_for(call)
+
+    def _shut_for(self, call: FunctionType) -> None:
+        """Let a function count the calls that pass: the one by which the door was shut, and one of another name when it is called next."""
+        with _learning:
+            put_code(call, shut_code(self.name))
 
     # -- learning
     @wrapper
@@ -253,10 +276,18 @@ class Door:
         with _learning:
             joined = form if self.form is None else self.form.joined(form, self.parameters)
             if joined != self.form or self.code is None:
-                self.form = joined
-                self.forget()
-                self.code, self.key = write_code(self.name, self.parameters, joined)
-            put_code(call, self.code)
+                self._take_form(joined)
+            put_code(call, self.code)  # type: ignore[arg-type]
+
+    def _narrow(self, call: FunctionType, form: Form) -> None:
+        with _learning:
+            self._take_form(form)
+            put_code(call, self.code)  # type: ignore[arg-type]
+
+    def _take_form(self, form: Form) -> None:
+        self.form = form
+        self.forget()
+        self.code, self.key = write_code(self.name, self.parameters, form)
 
     def forget(self) -> None:
         """Drop all plans: something that calls depend on has changed. A shut door looks at its next call again."""

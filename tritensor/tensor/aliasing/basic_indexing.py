@@ -46,10 +46,11 @@ def getitem(x: Tensor, index: Any, plain_only: bool = False) -> Any:
     gives None, and so does every index while somebody looks at single ops.
     """
     array = x._array
-    kind = type(array)
-    on_gpu = kind is CudaArray
+    kind_of_array = type(array)
+    on_gpu = kind_of_array is CudaArray
     made = None
-    if not OFF and (kind is np.ndarray or on_gpu):
+    # Of one element numpy gives a scalar, and a view where the index ends with an Ellipsis.
+    if not OFF and (kind_of_array is np.ndarray or on_gpu):
         shape = array.shape
         kind = type(index)
         if kind is int:
@@ -59,12 +60,13 @@ def getitem(x: Tensor, index: Any, plain_only: bool = False) -> Any:
                     strides = array.strides
                     made = windows.new_window(array, shape[1:], strides[1:], at * strides[0])
                 else:
-                    # With an Ellipsis numpy gives a view even of one element, without it a scalar.
                     made = array[index] if len(shape) > 1 else array[index, ...]
                 index = (at,)
         elif kind is tuple and (whole := _counted(index, shape, on_gpu)) is not None:
             index = whole
-            made = windows.index(array, index) if on_gpu else array[(*index, ...)]
+            made = windows.index(array, index) if on_gpu else array[index]
+            if type(made) is not kind_of_array:
+                made = array[(*index, ...)]
         elif (kind is slice and shape and _is_plain_slice(index)) or (index is None and not on_gpu):
             index = (index,)
             made = windows.index(array, index) if on_gpu else array[index]
