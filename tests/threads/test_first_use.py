@@ -167,7 +167,7 @@ def test_no_op_is_seen_before_its_file_has_been_run(tmp_path: Path, monkeypatch:
     sys.modules.pop("two_ops")
 
 
-def test_a_replaced_operator_keeps_no_old_lane() -> None:
+def test_a_replaced_operator_keeps_no_old_plan() -> None:
     x = tt.tensor([1.0, 2.0])
     assert at_once(lambda: (x + x).tolist()) == [[2.0, 4.0]] * 6
     np.testing.assert_array_equal((x - x).numpy(), [0.0, 0.0])

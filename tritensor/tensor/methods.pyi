@@ -1745,7 +1745,7 @@ class Methods:
     def unfold(self, dimension: _builtins.int, size: _builtins.int, step: _builtins.int) -> Tensor:
         """All windows of `size` elements along a dimension, `step` apart, in a new last dimension."""
 
-    def uniform_(self, a: _builtins.float = 0.0, other: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    def uniform_(self, a: _builtins.float = 0.0, b: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Overwrite x with uniform numbers of [a, b)."""
 
     def unique(self, sorted: _builtins.bool = True, return_inverse: _builtins.bool = False, return_counts: _builtins.bool = False, dim: _builtins.int | None = None) -> Any:

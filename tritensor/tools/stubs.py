@@ -91,9 +91,7 @@ def parameters(f: Callable[..., Any], method: bool) -> str:
             continue
         star = "*" if p.kind is kinds.VAR_POSITIONAL else "**" if p.kind is kinds.VAR_KEYWORD else ""
         starred = starred or star == "*"
-        # "b": so dispatch's fast lane calls it, which an operator becomes with its first call.
-        name = "other" if method and p.name == "b" else p.name
-        text = f"{star}{name}: {annotation(p.annotation, scope)}"
+        text = f"{star}{p.name}: {annotation(p.annotation, scope)}"
         found.append(text if p.default is kinds.empty else f"{text} = {default(p.default)}")
         if p.kind is kinds.POSITIONAL_ONLY and (i + 1 == len(given) or given[i + 1].kind is not kinds.POSITIONAL_ONLY):
             found.append("/")

@@ -20,7 +20,7 @@ from tritensor.testing.questions.question import question, tensor
 
 @question
 def layout_rule(case: Case) -> list[str]:
-    """Called as users call it, twice (the second call takes the fast lane or a recorded one), a result lies as the op's layout says."""
+    """Called as users call it, twice (the second call takes a plan or a recording), a result lies as the op's layout says."""
     op = case.op
     if op.layout == OWN or (case.dtype != "float32" and "float32" in op.dtypes):  # a type changes nothing
         return []
