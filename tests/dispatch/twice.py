@@ -7,6 +7,7 @@ by nothing: values, layout, type, place in the graph, what the node keeps. The t
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 from typing import Any
 
@@ -163,7 +164,7 @@ def install() -> None:
         assert default_generator.offset == drawn, (
             f"{self.name}{args}{kwargs}: draws {default_generator.offset - place} blocks by its plan, else {drawn - place}"
         )
-        if self.checks:
+        if self.checks and threading.current_thread() is threading.main_thread():  # other threads may share the tensors
             _other_values(self, plan, bound, args, kwargs)
         return second, plan
 
