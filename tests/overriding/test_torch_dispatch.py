@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tritensor as tt
@@ -279,6 +280,12 @@ def test_modes_nest_and_come_before_classes() -> None:
     assert type(y) is Holding
     assert seen[-2:] == ["inner aten.add.Tensor ['Holding']", "outer aten.add.Tensor ['Holding']"]
     assert Holding.names[-1] == "aten.add.Tensor"
+
+
+def test_an_index_that_holds_an_array_beside_a_tensor() -> None:
+    x, rows = tt.arange(6.0).reshape(2, 3), np.array([[0, 1], [1, 0]])
+    with Log():
+        assert x[rows, tt.tensor([0, 2])].tolist() == [[0.0, 5.0], [3.0, 2.0]]
 
 
 def test_a_mode_is_of_its_thread() -> None:

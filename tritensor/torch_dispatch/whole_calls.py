@@ -82,7 +82,10 @@ _LEADING = {"new_zeros": 1, "new_ones": 1, "new_empty": 1}
 def _as_indices(index: Any) -> list[Any] | None:
     """The tensors of an index that is made of tensors and whole slices alone, as aten.index takes them; None for any other."""
     parts = index if isinstance(index, tuple) else (index,)
-    if not any([isinstance(p, Tensor) for p in parts]) or not all([isinstance(p, Tensor) or p == slice(None) for p in parts]):
+    # the type first: an array of numpy's compares element by element
+    if not any([isinstance(p, Tensor) for p in parts]) or not all(
+        [isinstance(p, Tensor) or (type(p) is slice and p == slice(None)) for p in parts]
+    ):
         return None
     return [p if isinstance(p, Tensor) else None for p in parts]
 
