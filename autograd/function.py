@@ -353,7 +353,7 @@ def _finish(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], out: A
 
 def _seen(t: Any, args: tuple[Any, ...], dirty: tuple[Any, ...]) -> Any:
     """An output that is an input as it came is a view of it."""
-    return nodes.view_of(t) if _holds(args, t) and hasattr(t, "_array") and not (dirty and _holds(dirty, t)) else t
+    return nodes.view_of(t) if _holds(args, t) and hasattr(t, "_array") and not _holds(dirty, t) else t
 
 
 def _holds(among: tuple[Any, ...], t: Any) -> bool:
@@ -379,7 +379,7 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
             ctx._saved = tuple([None if s is None else Saved(s, 0 if s is made else None) for s in ctx.to_save])
             return [made]
     differentiable = [hasattr(t, "_array") and has_gradient(t._array.dtype) and not _holds(ctx.non_differentiable, t) for t in outs]
-    several = len(outs) > 1 and sum(differentiable) > 1
+    several = sum(differentiable) > 1
     places: dict[int, int] = {}
     wired: list[Any] = []
     for i, (t, yes) in enumerate(zip(outs, differentiable, strict=True)):

@@ -3,6 +3,7 @@ by whether it requires grad, everything else by type and value."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -299,6 +300,7 @@ def write_code(name: str, parameters: Parameters, form: Form) -> tuple[CodeType,
     return _code_within(outer, name), outer(None, None)
 
 
+@functools.cache  # doors that overriding has taken over ask at each call
 def shut_code(name: str) -> CodeType:
     """The code of a door that is shut."""
     return _code_within(

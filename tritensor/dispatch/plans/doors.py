@@ -166,7 +166,9 @@ class Door:
             # what a call is refused for tells nothing of later ones, unless it comes again and again
             if self.form is not before and before is not None and self.narrowed < NARROWED:
                 self.narrowed += 1
-                self._narrow(call, before)
+                with _learning:
+                    self._take_form(before)
+                    put_code(call, self.code)  # type: ignore[arg-type]
             raise
 
     @wrapper
@@ -279,12 +281,8 @@ class Door:
                 self._take_form(joined)
             put_code(call, self.code)  # type: ignore[arg-type]
 
-    def _narrow(self, call: FunctionType, form: Form) -> None:
-        with _learning:
-            self._take_form(form)
-            put_code(call, self.code)  # type: ignore[arg-type]
-
     def _take_form(self, form: Form) -> None:
+        """Write the code for a form anew; the lock is held."""
         self.form = form
         self.forget()
         self.code, self.key = write_code(self.name, self.parameters, form)

@@ -21,12 +21,7 @@ _new = object.__new__
 OFF = False  # see ground/shortcuts.py
 shortcuts.read_by(globals())
 
-
-def _refuse_unloaded(x: Tensor, index: Any) -> Tensor:
-    raise RuntimeError("getitem: indexing is not loaded; import tritensor")
-
-
-_by_index: Callable[[Tensor, Any], Tensor] = _refuse_unloaded  # the long way, which looks at every kind of index
+_by_index: Callable[[Tensor, Any], Tensor]  # the long way, which looks at every kind of index: see install
 
 
 def install(by_index: Callable[[Tensor, Any], Tensor]) -> None:
