@@ -13,12 +13,15 @@ from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Version, as_array
 from tritensor.ground.errors import GradError, ShapeError
 from tritensor.ground.process import locks
+from tritensor.ground.providers import provider
 from tritensor.ground.strides import is_dense
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
+from tritensor.ops.lazy_array import LazyArray, run_before_write
 from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops, registry
 
+_BY_OPS = (WrappedArray, MetaArray, LazyArray)  # arrays that only ops compute with
 # Reading, adding and storing .grad is one step: two threads may bring the gradients of one leaf at once.
 _accumulating = locks.lock()
 
@@ -35,12 +38,14 @@ def zero_gradient(leaf: Any) -> None:
 def add_arrays(a: Array, b: Array) -> Array:
     if type(a) is MetaArray:
         return a
+    if type(a) is LazyArray or type(b) is LazyArray:
+        return ops.add(nodes.make_tensor(a), nodes.make_tensor(b))._array
     return registry["add"].forward(a, b) if type(a) is CudaArray else np.add(a, b)  # type: ignore[misc]
 
 
 def copy(x: Array) -> Array:
     """A C-ordered copy."""
-    if type(x) is WrappedArray or type(x) is MetaArray:
+    if type(x) in _BY_OPS:
         return ops.copy(nodes.make_tensor(x))._array
     return registry["copy"].forward(x) if isinstance(x, CudaArray) else np.array(x, order="C")  # type: ignore[misc]
 
@@ -54,7 +59,7 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
         return g.reshape(shape)
     if isinstance(g, np.ndarray | np.generic):
         return (registry["sum"].cpu(g, dim=axes, keepdim=True) if axes else g).reshape(shape)
-    if type(g) is WrappedArray or type(g) is MetaArray:
+    if type(g) in _BY_OPS:
         return sum_to(nodes.make_tensor(g), shape)._array
     g = ops.sum(g, dim=axes, keepdim=True) if axes else g
     return ops.reshape(g, shape=shape) if lead else g
@@ -70,6 +75,8 @@ def _has_leaf_layout(g: Array, leaf: Array) -> bool:
 def copy_in_layout(g: Array, leaf: Array) -> Array:
     """A copy that lies so."""
     strides = element_strides(leaf)
+    if type(g) is LazyArray:
+        return provider("lazy_evaluation.recording").laid(g, strides if is_dense(leaf.shape, strides) else None)
     # Gaps and repeats of a leaf are not its gradient's.
     out = empty(g.shape, g.dtype, device_of(g), strides if is_dense(leaf.shape, strides) else None)
     if isinstance(out, np.ndarray):
@@ -111,6 +118,9 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
             given = nodes.make_tensor(g if own else copy(g))
             leaf._grad = given if held is None else ops.add(held, given)
         elif held is None:
+            if type(g) is LazyArray:
+                leaf._grad = nodes.make_tensor(copy_in_layout(g, leaf._array))
+                return
             lies = _has_leaf_layout(g, leaf._array) or (not state.lays_gradients and is_dense(g.shape, element_strides(g)))
             if not own or (isinstance(g, np.ndarray) and g.base is not None) or not lies:  # a window would keep all of its base alive
                 g = copy_in_layout(g, leaf._array)
@@ -118,9 +128,13 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
         elif 0 in held._array.strides:  # expanded by hand: several elements share one cell
             leaf._grad = nodes.make_tensor(add_arrays(held._array, g))
         else:
-            if isinstance(g, CudaArray):
+            if type(g) is LazyArray or type(held._array) is LazyArray:
+                provider("lazy_evaluation.recording").write(held, nodes.make_tensor(add_arrays(held._array, g)))
+            elif isinstance(g, CudaArray):
+                run_before_write(held._array)
                 registry["add"].forward(held._array, g, out=held._array)  # type: ignore[misc]
             elif type(g) is not MetaArray:
+                run_before_write(held._array)
                 np.add(held._array, g, out=held._array)
             if held._version_counter is None:
                 held._version_counter = Version()
@@ -227,7 +241,7 @@ class Slices:
     def whole(self, add: Callable[[Any, Any], Any]) -> Any:
         """The gradient of the tensor: an array, or a tensor where the parts are tensors (the graph is recorded)."""
         tensors = hasattr(self.parts[0][1], "_array")
-        if not tensors and any([type(g) is WrappedArray for _, g in self.parts]):  # which have no memory to put slices into
+        if not tensors and any([type(g) in (WrappedArray, LazyArray) for _, g in self.parts]):  # which have no memory to put slices into
             made = Slices(self.shape)
             made.parts = [(index, nodes.make_tensor(as_array(g))) for index, g in self.parts]
             with no_grad():

@@ -47,6 +47,7 @@ from tritensor.autograd.task import tensors_of as tensors_of
 from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.ground.transforms import WrappedArray, running
 from tritensor.ops.array import Array
+from tritensor.ops.lazy_array import LazyArray
 from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops
 
@@ -82,7 +83,7 @@ def run(
             # Not its own: the gradient to start from is the caller's.
             result[r] = (pending.pop(r) if r not in result else add(result[r][0], pending.pop(r)), False)
     waiting = {} if settle is None else count_hooked_uses(order)
-    if not (tensors or waiting or state.anomaly is not None or running.levels or MetaArray in map(type, grads)):
+    if not (tensors or waiting or state.anomaly is not None or running.levels or {MetaArray, LazyArray}.intersection(map(type, grads))):
         walk.walk_arrays(order, pending, result, wanted, useful, keep_graph)
         _assemble_slices(pending, result, add)
         return result

@@ -19,6 +19,7 @@ from tritensor.ground.process import locks
 from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.lazy_array import LazyArray
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, Partials, ops
 
@@ -175,6 +176,8 @@ class Node:
         """Gradients of the inputs on bare arrays: the backward kernel, its numpy twin, or the rule without recording."""
         op: Op = self.op
         kind = _kind(g)
+        if kind is LazyArray:
+            return provider("lazy_evaluation.recording").pull(self, g, needs)  # type: ignore[no-any-return]
         if kind is MetaArray and self.meta is not None:
             return provider("dispatch.meta").gradients(op, self.meta, needs)  # type: ignore[no-any-return]
         # A transform sees the steps of the rule, and no kernel's.
@@ -425,9 +428,7 @@ def _kind(g: Any) -> type:
     if type(g) is not tuple:
         return type(g)
     kinds = {type(x) for x in g}
-    if WrappedArray in kinds or MetaArray in kinds:
-        return WrappedArray if WrappedArray in kinds else MetaArray
-    return CudaArray if CudaArray in kinds else np.ndarray
+    return next((k for k in (WrappedArray, MetaArray, LazyArray, CudaArray) if k in kinds), np.ndarray)
 
 
 def as_array(x: Any) -> Any:

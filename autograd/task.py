@@ -16,6 +16,7 @@ from tritensor.ground.errors import GradError, ShapeError, TransformError
 from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, empty
+from tritensor.ops.lazy_array import LazyArray
 from tritensor.ops.table import ops, registry
 
 _by_sequence = attrgetter("sequence")
@@ -172,7 +173,11 @@ def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
         if type(like) is WrappedArray and like.instance is not None:
             ones = provider("torch_dispatch.interpreter").ones_like(output)
             return ones if create_graph else ones._array
-        if type(like) is np.ndarray:
+        if type(like) is LazyArray and like.pending:
+            array = provider("lazy_evaluation.recording").as_lazy(
+                ops.full(shape=like.shape, value=1.0, dtype=like.dtype, device=output.device)._array, like.storage.segment
+            )
+        elif type(like) is np.ndarray:
             array: Array = np.ones(like.shape, like.dtype)
         elif (on := output.device).type == "cuda":
             array = registry["full"].forward(shape=like.shape, value=1.0, dtype=like.dtype, device=on)  # type: ignore[misc]
@@ -186,6 +191,8 @@ def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
         raise GradError(f"{who}: gradient on {grad.device} for a tensor on {output.device}; move it with .to({str(output.device)!r})")
     if given.dtype is not wanted.dtype and given.dtype != wanted.dtype:
         grad = ops.cast(grad, dtype=wanted.dtype)
+    if type(wanted) is LazyArray and wanted.pending and not create_graph:
+        return provider("lazy_evaluation.recording").as_lazy(grad._array, wanted.storage.segment)
     return grad if create_graph else grad._array
 
 

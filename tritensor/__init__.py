@@ -3,6 +3,7 @@
 import builtins as _builtins
 import functools as _functools
 import importlib as _importlib
+import os as _os
 import sys as _sys
 import typing as _typing
 import warnings as _warnings
@@ -155,8 +156,8 @@ def __getattr__(name: str) -> _typing.Any:
         from tritensor.training import Trainer
 
         return Trainer
-    if name in _FOR_AUTHORS:
-        module, _, attribute = _FOR_AUTHORS[name].partition(":")
+    if name in _LATE_FUNCTIONS:
+        module, _, attribute = _LATE_FUNCTIONS[name].partition(":")
         found = _importlib.import_module(f"tritensor.{module}")
         return getattr(found, attribute) if attribute else found
     return _look_up("", name)
@@ -199,7 +200,7 @@ _import_hook.install()
 _providers.register("", lambda: _sys.modules["tritensor"])
 for _name in (
     "array_api", "data.loader_view", "dispatch.meta", "distributed", "distributed.process_group", "distributed.shared_batch_norm", "func", "func.forward_ad",
-    "func.jacobians", "kernels.own_layouts", "multiprocessing", "nn.functional", "nn.init", "return_types", "tensor.overriding.interception",
+    "func.jacobians", "kernels.own_layouts", "lazy_evaluation.recording", "multiprocessing", "nn.functional", "nn.init", "return_types", "tensor.overriding.interception",
     "torch_compat.finder", "torch_dispatch.instances", "torch_dispatch.interpreter", "torch_dispatch.overloads", "utils.compiled_extensions",
 ):  # fmt: skip
     _providers.register(_name, _functools.partial(_importlib.import_module, f"tritensor.{_name}"))
@@ -217,15 +218,17 @@ globals().update(
 globals().update(_public)
 
 # What kernels are written with, beside op, Spec, Sample and Work: importing these loads Triton (docs/kernels.md).
-_FOR_AUTHORS = {
+_LATE_FUNCTIONS = {
     "elementwise": "kernels.parts.elementwise:elementwise",
+    "evaluate": "lazy_evaluation.modes:evaluate",
     "launch": "cuda.launch:launch",
+    "lazy": "lazy_evaluation.modes:lazy",
     "parts": "kernels.parts",
     "reduction": "kernels.parts.reduction:reduction",
 }
 # Imported when they are asked for.
 _LAZY = (
-    *_FOR_AUTHORS,
+    *_LATE_FUNCTIONS,
     *_LATE_MODULES,
     "GradScaler",
     "Trainer",
@@ -248,3 +251,8 @@ _paths.install()
 _ROOMS = {"dispatch", "ground", "llvm", "tools", "torch_compat", "triton_kernels", "errors", "table", "tuning"}
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _ROOMS)
 _opened(globals(), _LAZY)
+
+if _os.environ.get("TRITENSOR_LAZY", "0") not in ("", "0"):
+    from tritensor.lazy_evaluation import modes as _modes
+
+    _modes.begin_everywhere()

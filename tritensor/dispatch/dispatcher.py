@@ -17,6 +17,7 @@ from tritensor.ground.providers import provider
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, to_layout
+from tritensor.ops.lazy_array import LazyArray
 from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import Op, registry
 
@@ -25,6 +26,7 @@ SCALARS = (bool, int, float, complex)
 # Set by tritensor.tensor.core, the floor above: the Tensor class and its bare constructor.
 _Tensor: Any = None
 _new: Callable[..., Any]
+lazy_regions = 0  # how many are open, in all threads: see tritensor/lazy_evaluation/modes.py
 
 
 def install(tensor_class: Any, new: Callable[..., Any]) -> None:
@@ -66,6 +68,8 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
             raise foreign(op, inputs, x)
     if cuda is not None and host:
         raise mixed_devices(op, inputs)
+    if lazy_regions and here.segment is not None:
+        return _run_elsewhere(op, inputs, attrs, LazyArray)
     # Ops that make arrays of numbers have nothing to read the device off but their attribute.
     if not inputs and "device" in attrs and attrs["device"].type != "cpu" and (cuda := attrs["device"]).type == "meta":
         return _run_elsewhere(op, inputs, attrs, MetaArray)
@@ -118,13 +122,16 @@ def _wrap(
     return made
 
 
-_ELSEWHERE = (WrappedArray, MetaArray)
+_ELSEWHERE = (WrappedArray, MetaArray, LazyArray)
 
 
 def _run_elsewhere(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], kind: type) -> Any:
-    """The call of an op inside a transform, to which a wrapped array belongs, or on device meta, where an op is its shape rule."""
+    """The call of an op inside a transform, to which a wrapped array belongs, on device meta, where an op is its shape rule, or of arrays that are yet to be
+    computed."""
     if kind is WrappedArray:
         return transform.current.run(op, inputs, attrs)
+    if kind is LazyArray:
+        return provider("lazy_evaluation.recording").run(op, inputs, attrs)
     return provider("dispatch.meta").run(op, inputs, attrs)
 
 

@@ -15,7 +15,8 @@ from tritensor.ground.providers import provider
 from tritensor.ground.strides import BACKWARDS, ELEMENTWISE, IMAGES, OWN, Steps, elementwise_strides, image_strides
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
-from tritensor.ops.strided_array import MetaArray, empty_meta
+from tritensor.ops.array import element_strides
+from tritensor.ops.strided_array import MetaArray, StridedArray, empty_meta
 from tritensor.ops.table import Op
 
 
@@ -56,7 +57,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         results: tuple[Any, ...] = (op.cpu(*arrays, **attrs),)
     else:
         specs = said if type(said) is tuple else (said,)
-        results = tuple([empty_meta(tuple(s.shape), s.dtype, _strides(op, s.shape, arrays, attrs)) for s in specs])
+        results = tuple([empty_meta(tuple(s.shape), s.dtype, result_strides(op, s.shape, arrays, attrs)) for s in specs])
     outs = tuple([dispatcher._new(r) for r in results[: op.public]])
     tracked = state.enabled and op.rule is not None and any([isinstance(x, Tensor) and x._tracked for x in inputs])
     if tracked and any([dtypes.has_gradient(y._array.dtype) for y in outs]):
@@ -70,13 +71,14 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return made
 
 
-def _strides(op: Op, shape: Steps, arrays: list[Any], attrs: dict[str, Any]) -> Steps | None:
-    """The strides of a result as the op's layout rule says; None is C order."""
+def result_strides(op: Op, shape: Steps, arrays: list[Any], attrs: dict[str, Any]) -> Steps | None:
+    """The strides, in elements, of a result as the op's layout rule says; None is C order."""
     if len(shape) < 2 or op.layout not in (ELEMENTWISE, BACKWARDS, IMAGES, OWN):
         return None
+    arrays = [empty_meta(a.shape, a.dtype, element_strides(a)) if isinstance(a, np.ndarray) else a for a in arrays]
     if op.layout == OWN:
         return provider("kernels.own_layouts").strides_of(op.name, shape, arrays, attrs)  # type: ignore[no-any-return]
-    layouts = tuple([(a.shape, a.strides) for a in arrays if type(a) is MetaArray])
+    layouts = tuple([(a.shape, a.strides) for a in arrays if isinstance(a, StridedArray)])
     if op.layout == IMAGES:
         return image_strides(shape, layouts)
     return elementwise_strides(shape, layouts[::-1] if op.layout == BACKWARDS else layouts)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
+
+
+new_segment: Callable[[], Any] | None = None  # makes the segment of a thread, where the whole program is lazy
 
 
 class _Here(threading.local):
@@ -17,6 +21,7 @@ class _Here(threading.local):
         recorder: what writes down the launches of a corner that is being learnt (see tritensor/ops/replay/corner.py), or None.
         noting: what writes down the ops of a call that is being learnt (see tritensor/dispatch/plans/), or None.
         doing: the op and corner whose Python runs ("add forward"; "" for none), for error messages.
+        segment: where ops are noted that are not to run yet (see tritensor/lazy_evaluation/), or None.
         config: the line of a tuned file that the corner's config comes from ("" for none), for error messages.
         capture: the graph capture that this thread has begun (see streams/capture.py), or None.
     """
@@ -27,12 +32,15 @@ class _Here(threading.local):
     place: Any = None
     recorder: Any = None
     noting: Any = None
+    segment: Any = None
     doing = ""
     config = ""
     capture: Any = None
 
     def __init__(self) -> None:
         self.streams: dict[int, int] = {}
+        if new_segment is not None:
+            self.segment = new_segment()
 
 
 here = _Here()

@@ -27,6 +27,7 @@ from tritensor.ground.strides import (
 )
 from tritensor.ground.transforms import WrappedArray
 from tritensor.llvm import malloc
+from tritensor.ops.lazy_array import LazyArray, settle
 from tritensor.ops.strided_array import MetaArray, StridedArray, empty_meta, no_values, reinterpreted_layout
 from tritensor.ops.strided_array import reshape_strides as reshape_strides
 
@@ -218,6 +219,8 @@ def to_host(x: Array) -> np.ndarray:
     if not isinstance(x, CudaArray):
         if type(x) is MetaArray:
             raise no_values()
+        if type(x) is LazyArray:
+            return to_host(x.settled())
         return x.on_host() if type(x) is WrappedArray else x
     if x.size == 0:
         # no memory, and no wait for the device
@@ -255,6 +258,12 @@ def same_memory(a: Array, b: Array) -> bool:
         a = a.value._array
     while type(b) is WrappedArray:
         b = b.value._array
+    if type(a) is LazyArray or type(b) is LazyArray:
+        if type(a) is type(b) and a.storage is b.storage:
+            return True
+        if (type(a) is LazyArray and a.pending) or (type(b) is LazyArray and b.pending):
+            return False  # it has memory of its own, or what nobody else looks at
+        a, b = settle(a), settle(b)
     if isinstance(a, StridedArray) or isinstance(b, StridedArray):
         return isinstance(a, StridedArray) and isinstance(b, StridedArray) and a.storage is b.storage
     return bool(np.may_share_memory(a, b))

@@ -23,6 +23,7 @@ from tritensor.ground.strides import as_format, contiguous_format, contiguous_st
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous, layout_of
+from tritensor.ops.lazy_array import LazyArray
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import HostValues, is_instance, new_instance
@@ -146,7 +147,7 @@ class Tensor(HostValues, Methods):
     @property
     def is_cuda(self) -> bool:
         """Whether the elements lie on a GPU, or on the emulated one."""
-        return isinstance(self._array, CudaArray) or (type(self._array) is WrappedArray and self._array.device.type == "cuda")
+        return isinstance(self._array, CudaArray) or (type(self._array) in (WrappedArray, LazyArray) and self._array.device.type == "cuda")
 
     @property
     def itemsize(self) -> int:

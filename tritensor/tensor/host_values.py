@@ -80,12 +80,12 @@ class HostValues:
         if self._tracked and state.enabled:
             # Under no_grad numpy's writes change nothing that is recorded, so it is allowed there.
             raise GradError("numpy: the tensor requires grad, and numpy's writes would not be seen; use .detach().numpy()")
-        if isinstance(self._array, CudaArray):
+        if self.device.type == "cuda":
             raise DeviceError(f"numpy: the tensor is on {self.device}; use .cpu().numpy()")
         return to_host(self._array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if isinstance(self._array, CudaArray):
+        if self.device.type == "cuda":
             raise DeviceError(f"numpy: the tensor is on {self.device}; use .cpu() first")
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:

@@ -17,6 +17,7 @@ from tritensor.ground.call_site import INSIDE, mark_wrapper
 from tritensor.ground.device import device
 from tritensor.ground.strides import MemoryFormat
 from tritensor.ops.array import layout_of
+from tritensor.ops.lazy_array import LazyArray
 
 
 class _Absent:
@@ -98,6 +99,8 @@ _BEFORE = {
 
 def find_layout(x: Any) -> Any:
     """A tensor's layout, kept with it; None where calls with it are not planned."""
+    if type(x._array) is LazyArray and not x._array.pending:
+        x._array = x._array.settled()
     found = x._layout = layout_of(x._array)
     return found
 

@@ -14,10 +14,12 @@ from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground import dtypes
 from tritensor.ground.call_site import warn
 from tritensor.ground.errors import DeviceError, DTypeError, GradError, ShapeError
+from tritensor.ground.providers import provider
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, device_of, empty, same_memory
+from tritensor.ops.lazy_array import LazyArray, run_before_write
 from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import Op, Spec, ops, registry
 from tritensor.tensor.aliasing.overlaps import elements_agree, has_own_cells, refuse_overlap, write_changed
@@ -26,7 +28,7 @@ from tritensor.tensor.aliasing.views import copy_into, is_write_recorded, leave_
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.parsing.data import as_tensor
 
-_ELSEWHERE = (WrappedArray, MetaArray)  # arrays that are not memory to write to
+_ELSEWHERE = (WrappedArray, MetaArray, LazyArray)  # arrays that are not memory to write to
 
 
 def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -> bool:
@@ -37,6 +39,8 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
     """
     op = _direct_op(name, len(operands))
     a = target._array
+    if here.segment is not None:
+        return False
     # Floats only: integers would need the checks of promotion that `overwrite` makes.
     if op is None or type(a) in _ELSEWHERE or is_write_recorded(target) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a):
         return False
@@ -63,6 +67,7 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
     run: Any = op.forward if isinstance(a, CudaArray) else op.cpu
     if not isinstance(a, CudaArray) and not isinstance(getattr(run, "bare", run), np.ufunc):
         return False  # a formula of several steps would read what its first step has overwritten
+    run_before_write(a)
     # Memory that was lent to saved values of the graph is given its own copy before it changes.
     if (version := target._version_counter) is not None and version.borrowers is not None:
         copy_for_borrowers(target)
@@ -110,8 +115,9 @@ def _fill_directly(x: Tensor, value: Any, name: str) -> bool:
     # bool and complex need the cast that `overwrite` makes.
     if (type(value) is not float and type(value) is not int) or type(a) in _ELSEWHERE:
         return False
-    if is_write_recorded(x) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a):
+    if is_write_recorded(x) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a) or here.segment is not None:
         return False
+    run_before_write(a)
     full = registry["full"]
     copy_for_borrowers(x)
     if isinstance(a, CudaArray):
@@ -167,6 +173,8 @@ def overwrite(
         _copy_saved(x, node, node.sequence - 1 if since is None else since)
     if WrappedArray in (type(x._array), type(value._array)):
         transform.current.write(x._array, value, name, since, beside)
+    elif here.segment is not None or LazyArray in (type(x._array), type(value._array)):
+        provider("lazy_evaluation.recording").write(x, value)
     else:
         copy_into(a, value._array)
     version_of(x).bump(name)

@@ -19,6 +19,7 @@ from tritensor.ground.strides import memory_extent, memory_order
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, same_memory
+from tritensor.ops.lazy_array import run_before_write, settle
 from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops, registry
 from tritensor.tensor import rare_attributes as extras
@@ -310,6 +311,8 @@ def copy_into(target: Array, source: Array) -> None:
         here.noting.spoil("it writes")
     if type(target) is MetaArray:
         return
+    target, source = settle(target), settle(source)
+    run_before_write(target)
     if not isinstance(target, CudaArray):
         np.copyto(target, source)
         return

@@ -1,0 +1,239 @@
+"""Recording: what an op, a gradient of one, and a write in place become while calls are noted; and what runs at once all the same."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tritensor.autograd.modes import no_grad, state
+from tritensor.autograd.node import Node, wrap_gradient
+from tritensor.dispatch import dispatcher, meta
+from tritensor.dispatch.nodes import record_node, share
+from tritensor.fusion.graph import BACKWARD, FORWARD, Call, Value
+from tritensor.ground import dtypes
+from tritensor.ground.call_site import user_instruction
+from tritensor.ground.device import cpu
+from tritensor.ground.strides import contiguous_strides, elementwise_strides
+from tritensor.ground.thread_state import here
+from tritensor.ground.transforms import WrappedArray, transform
+from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
+from tritensor.ops.array import device_of, element_strides
+from tritensor.ops.lazy_array import LazyArray, run_before_write
+from tritensor.ops.strided_array import MetaArray, StridedArray
+from tritensor.ops.table import Op
+from tritensor.tensor.aliasing.views import copy_into
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Inside, ops run as they are called."""
+    before, here.segment = here.segment, None
+    try:
+        yield
+    finally:
+        here.segment = before
+
+
+# -- ops
+def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """Note an op's call, checked by its shape rule as anywhere, and give its results as lazy tensors. What cannot wait runs: see `_runs_at_once`."""
+    Tensor = dispatcher._Tensor
+    arrays: list[Any] = []
+    segment: Segment | None = here.segment
+    wanted = False
+    for x in inputs:
+        if isinstance(x, Tensor):
+            a = x._array
+            if type(a) is LazyArray:
+                if a.storage.value is None:
+                    a = a.settled()
+                    x._set_array(a)
+                elif segment is None:
+                    segment = a.storage.segment
+            elif type(a) is WrappedArray:
+                return transform.current.run(op, inputs, attrs)
+            elif type(a) is MetaArray:
+                return meta.run(op, inputs, attrs)
+            wanted = x._tracked or wanted
+            arrays.append(a)
+        elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, dispatcher.SCALARS) and not isinstance(x, np.generic)):
+            arrays.append(x)
+        elif op.broadcasts and isinstance(x, np.generic):
+            return dispatcher.apply(op, *dispatcher._python_numbers(inputs), **attrs)
+        else:
+            raise dispatcher.foreign(op, inputs, x)
+    on = {device_of(a) for a in arrays if isinstance(a, np.ndarray | StridedArray)}
+    if len(on) > 1:
+        raise dispatcher.mixed_devices(op, inputs)
+    place = on.pop() if on else attrs.get("device", cpu)
+    if segment is None or _runs_at_once(op, arrays, place):
+        return _run_now(op, inputs, attrs)
+    try:
+        said = op.shape(*arrays, **attrs)
+    except TypeError as error:
+        raise dispatcher.explain_misgiven(op, attrs, error) from error.__cause__
+    if op.view:
+        results: tuple[Any, ...] = (op.cpu(*arrays, **attrs),)
+    else:
+        results = _note(segment, op, arrays, attrs, said if type(said) is tuple else (said,), place)
+        _note_versions(segment, inputs, arrays)
+    outs = tuple([dispatcher._new(r) for r in results[: op.public]])
+    node = None
+    if wanted and state.enabled and op.rule is not None and any([dtypes.has_gradient(y.dtype) for y in results[: op.public]]):
+        node = record_node(op, inputs, attrs, outs, results)
+        if node.meta is None:
+            node.meta = tuple([(x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in inputs])
+    if op.view:
+        share(outs[0], inputs[0], op, attrs)
+    hold(segment, outs, node)
+    if len(segment.calls) >= LONGEST:
+        segment.settle()
+    return outs if op.public > 1 else outs[0]
+
+
+def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], specs: tuple[Any, ...], on: Any) -> tuple[LazyArray, ...]:
+    """The results of an op's call, noted."""
+    with segment.lock:
+        call = Call(op, FORWARD, tuple([segment.operand(a) for a in arrays]), attributes(op, attrs), user_instruction())
+        results = []
+        for k, spec in enumerate(specs):
+            shape = tuple(spec.shape)
+            results.append(segment.new(call, k, shape, spec.dtype, meta.result_strides(op, shape, arrays, attrs), on))
+        call.results = tuple([r.storage.value for r in results])
+        segment.add(call)
+    return tuple(results)
+
+
+def _runs_at_once(op: Op, arrays: list[Any], on: Any) -> bool:
+    """Whether a call cannot wait: a write into its inputs, what the host computes for a GPU, a view of memory that is there."""
+    if op.mutates or on.type == "meta" or (on.type != "cpu" and (op.host is not None or op.forward is None)):
+        return True
+    return op.view and type(arrays[0]) is not LazyArray
+
+
+def _run_now(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """Run an op on computed arrays."""
+    for x in inputs:
+        if isinstance(x, dispatcher._Tensor) and type(x._array) is LazyArray:
+            x._set_array(x._array.settled())
+    if op.mutates:
+        for name, x in zip(op.inputs, inputs, strict=False):
+            if name in op.mutates and x is not None:
+                run_before_write(x._array)
+    with at_once():
+        return dispatcher.apply(op, *inputs, **attrs)
+
+
+def _note_versions(segment: Segment, inputs: tuple[Any, ...], arrays: list[Any]) -> None:
+    """Remember what was read of memory that there is, so that a write which nobody announced is found."""
+    for x, a in zip(inputs, arrays, strict=False):
+        if type(a) is not LazyArray and isinstance(x, dispatcher._Tensor):
+            counter = x._version_counter
+            if counter is not None:
+                segment.versions.append((counter, counter.value))
+
+
+def hold(segment: Segment, tensors: tuple[Any, ...], node: Node | None = None) -> None:
+    """Remember tensors, and a node, that are to be given their arrays."""
+    segment.tensors += [weakref.ref(t) for t in tensors]
+    if node is not None:
+        segment.nodes.append(weakref.ref(node))
+
+
+# -- gradients
+def as_lazy(array: Any, segment: Segment) -> LazyArray:
+    """An array as a lazy one, which names it."""
+    return array if type(array) is LazyArray else segment.hold(segment.leaf(array))
+
+
+def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    """The gradients of a node's inputs, noted: each function of the op's gradient corner is a call."""
+    op: Op = node.op
+    given = g if type(g) is tuple else (g,)
+    first = next(x for x in given if x is not None)
+    segment = here.segment
+    if segment is None:
+        segment = next((x.storage.segment for x in given if type(x) is LazyArray and x.storage.value is not None), None)
+    on = device_of(first)
+    corner = op.cpu_backward if on.type == "cpu" else op.backward
+    if segment is None or node.meta is None:
+        plain = tuple([x.settled() if type(x) is LazyArray else x for x in given])
+        with at_once():
+            return node.pull(plain if type(g) is tuple else plain[0], needs)
+    if corner is None:
+        assert op.rule is not None
+        with no_grad():
+            found = node._call(op.rule, wrap_gradient(g), needs, True)
+        return tuple([getattr(x, "_array", x) for x in found])
+    if op.view and op.cpu_backward is not None:  # steps on strides, which need no call
+        return node._call(op.cpu_backward, g, needs, False)
+    meta_of, kept = node.meta, []
+    if corner.joint:
+        _, function, fetch, _ = corner.steps[0]
+        arguments = [node._saved(kind, k, needs, False) for kind, k in fetch]
+        return _note_gradient(segment, op, None, function, g, arguments, [meta_of[i] if n else None for i, n in enumerate(needs)])
+    for (i, function, fetch, _), need in zip(corner.steps, needs, strict=False):
+        if not need or function is None:
+            kept.append(None)
+            continue
+        arguments = [node._saved(kind, k, needs, False) for kind, k in fetch]
+        kept.append(_note_gradient(segment, op, i, function, g, arguments, [meta_of[i]])[0])
+    return tuple(kept)
+
+
+def _note_gradient(
+    segment: Segment, op: Op, part: int | None, function: Callable[..., Any], g: Any, arguments: list[Any], metas: list[Any]
+) -> tuple[Any, ...]:
+    """The results of one function of a gradient corner, noted. `metas`: shape and type of the input that each belongs to; None where none is asked for."""
+    first = next(x for x in (g if type(g) is tuple else (g,)) if x is not None)
+    layouts = tuple([(a.shape, tuple(element_strides(a))) for a in (first, *arguments) if isinstance(a, np.ndarray | StridedArray)])
+    with segment.lock:
+        call = Call(op, BACKWARD, tuple([segment.operand(a) for a in (g, *arguments)]), {}, user_instruction(), function, part)
+        results: list[Any] = []
+        for k, m in enumerate(metas):
+            if m is None:
+                results.append(None)
+                continue
+            shape, dtype = (first.shape if op.broadcasts else m[0]), m[1]
+            strides = elementwise_strides(tuple(shape), layouts) if op.broadcasts and len(shape) > 1 else None
+            results.append(segment.new(call, k, tuple(shape), dtype, strides, device_of(first)))
+        call.results = tuple([None if r is None else r.storage.value for r in results])
+        segment.add(call)
+    return tuple(results)
+
+
+def laid(g: LazyArray, strides: tuple[int, ...] | None) -> LazyArray:
+    """A gradient in memory of its own that lies so (None: in C order)."""
+    wanted = contiguous_strides(g.shape) if strides is None else strides
+    if not g.pending:
+        g = as_lazy(g.settled(), Segment())
+    segment = g.storage.segment
+    with segment.lock:
+        value = segment.operand(g)
+        if type(value) is not Value or value.strides != wanted:
+            value = segment.copied(value, wanted)
+        value.fixed = True
+        return segment.hold(value)  # type: ignore[no-any-return]
+
+
+# -- writes
+def write(x: Any, value: Any) -> None:
+    """A tensor gets the contents of another one of its shape, type and device. The caller has seen to the graph, and counts the write."""
+    target, source = x._array, value._array
+    if type(target) is not LazyArray or target.storage.value is None:
+        copy_into(target, source)
+        return
+    storage, segment = target.storage, target.storage.segment
+    with segment.lock:
+        item = segment.operand(source)
+        if not target.whole:
+            storage.value = segment.written(storage.value, item, (target.shape, target.dtype, target.strides, target.first))
+        elif type(item) is Value and item.strides == storage.strides:
+            storage.value = item
+            item.fixed = item.fixed or storage.fixed
+        else:
+            storage.value = segment.copied(item, storage.strides)

@@ -1,0 +1,117 @@
+"""Run of calls: each by its op's own corner on computed arrays, in order; a value is let go of after its last use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.fusion.graph import FORWARD, WRITE, Call, Value, Window, values_in
+from tritensor.ground import device_errors
+from tritensor.ground.numpy_warnings import quietly
+from tritensor.ops.array import empty, lying, to_layout
+from tritensor.ops.lazy_array import window_of
+from tritensor.ops.strided_array import StridedArray
+from tritensor.ops.table import registry
+
+
+def run_calls(calls: Sequence[Call], wanted: set[Value]) -> None:
+    """Compute the results of calls, and keep those that are wanted. Raises what a corner raises, with a note that names the op and the user's line."""
+    uses: dict[Value, int] = {}
+    for call in calls:
+        for v in values_in(call.inputs):
+            uses[v] = uses.get(v, 0) + 1
+    for call in calls:
+        try:
+            results = run(call)
+        except Exception as error:
+            error.add_note(f"in {call.name}, called at {call.line}, which ran when a value was asked for")
+            raise
+        for value, array in zip(call.results, results, strict=True):
+            if value is not None and (value in wanted or uses.get(value)):
+                value.array = _laid(value, array)
+        for v in values_in(call.inputs):
+            uses[v] -= 1
+            if not uses[v] and v not in wanted and v.call is not None:
+                v.array = None
+
+
+def run(call: Call) -> Sequence[Any]:
+    """The arrays that one call makes."""
+    if call.corner == WRITE:
+        return (_write(call),)
+    given = [_array(x) for x in call.inputs]
+    if call.corner != FORWARD:
+        assert call.function is not None
+        try:
+            made = call.function(*given)
+        except RuntimeWarning:
+            made = quietly(call.function, *given)
+        return tuple(made) if type(made) in (tuple, list) else (made,)
+    op, attrs = call.op, call.attrs
+    on = call.results[0].device  # type: ignore[union-attr]
+    if on.type != "cpu":
+        corner: Any = op.forward
+        if op.reports:
+            device_errors.enter(op)
+        recording, key, arrays = corner.find(given, attrs)
+        made = recording(arrays) if recording is not None else corner.run_first(key, arrays, given, attrs)
+        return made if type(made) is tuple else (made,)
+    try:
+        made = op.cpu(*given, **attrs)
+    except RuntimeWarning:
+        made = quietly(op.cpu, *given, **attrs)
+    return tuple([to_layout(op.layout, y, given) for y in (made if type(made) is tuple else (made,))])
+
+
+def _array(x: Any) -> Any:
+    """An argument, computed."""
+    if type(x) is Value:
+        return x.array
+    if type(x) is Window:
+        return window_of(x.value.array, x.shape, x.dtype, x.strides, x.first)
+    return tuple([_array(y) for y in x]) if type(x) is tuple else x
+
+
+def _laid(value: Value, array: Any) -> Any:
+    """A result as its value says: an array, and not one of numpy's scalars, that lies so where somebody reads a window of it."""
+    if not isinstance(array, np.ndarray | StridedArray):
+        array = np.asarray(array, value.dtype)
+    if tuple(array.shape) != value.shape or array.dtype != value.dtype:
+        raise RuntimeError(
+            f"lazy: {value.call.name} gave {array.dtype} {tuple(array.shape)} where its rules said {value.dtype} {value.shape}; "  # type: ignore[union-attr]
+            "this is a mistake of the op's, please report it"
+        )
+    return lay(array, value.strides) if value.fixed else array
+
+
+def lay(array: Any, strides: tuple[int, ...]) -> Any:
+    """The array itself where it has these strides, in elements, or a copy that has."""
+    if isinstance(array, np.ndarray):
+        return lying(array, strides)
+    if all([n == 1 or a == b for n, a, b in zip(array.shape, array.strides, strides, strict=True)]):
+        return array
+    out = empty(array.shape, array.dtype, array.device, strides)
+    registry["copy"].forward(array, out=out)  # type: ignore[misc]
+    return out
+
+
+def _write(call: Call) -> Any:
+    """A value with another one written over a window of it: a copy, as the old value may yet be read."""
+    base, item, window = call.inputs
+    (made,) = call.results
+    assert made is not None
+    new = empty(made.shape, made.dtype, made.device, made.strides)
+    if base is not None:
+        copy_values(new, _array(base))
+    copy_values(new if window is None else window_of(new, *window), _array(item))
+    return new
+
+
+def copy_values(target: Any, source: Any) -> None:
+    """Write an array over another one of its shape and type."""
+    if isinstance(target, np.ndarray):
+        np.copyto(target, source)
+    else:
+        registry["copy"].forward(source, out=target)  # type: ignore[misc]

@@ -1,0 +1,169 @@
+"""Segment: calls that have been noted and not yet run, the memory that is to hold their results, and the run itself."""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.fusion.graph import WRITE, Call, Value, Window, needed
+from tritensor.ground import shortcuts
+from tritensor.ground.call_site import user_instruction
+from tritensor.ground.device import device
+from tritensor.ground.strides import contiguous_strides
+from tritensor.lazy_evaluation.running import run_calls
+from tritensor.lazy_evaluation.storing import store_results
+from tritensor.ops.array import device_of, element_strides, same_memory
+from tritensor.ops.lazy_array import LazyArray, PendingStorage, waiting
+from tritensor.ops.strided_array import StridedArray
+from tritensor.ops.table import Op
+
+LONGEST = 4096  # calls after which a segment runs by itself
+
+
+class Segment:
+    """Calls of one thread. Whoever asks for a value runs them all, in any thread; what nobody holds any more, and nothing needs, is not computed."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.storages: list[weakref.ref[PendingStorage]] = []
+        self.tensors: list[weakref.ref[Any]] = []  # which are given their arrays when these are there
+        self.nodes: list[weakref.ref[Any]] = []
+        self.leaves: dict[int, Value] = {}
+        self.versions: list[tuple[Any, int]] = []  # of tensors that were read: counters of writes, and what they were
+        self.lock = threading.RLock()
+
+    # -- what goes in
+    def operand(self, x: Any) -> Any:
+        """An argument of a call as it stands in the graph."""
+        if type(x) is LazyArray:
+            storage = x.storage
+            if storage.value is None or storage.segment is not self:  # computed, or another thread's
+                return self.leaf(x.settled())
+            value = storage.value
+            if x.whole:
+                return value
+            value.fixed = True
+            return Window(value, x.shape, x.dtype, x.strides, x.first)
+        if isinstance(x, np.ndarray | StridedArray):
+            return self.leaf(x)
+        return tuple([self.operand(y) for y in x]) if type(x) is tuple else x
+
+    def leaf(self, array: Any) -> Value:
+        """Memory that there is, as a value."""
+        found = self.leaves.get(id(array))
+        if found is None:
+            found = self.leaves[id(array)] = Value(
+                tuple(array.shape), array.dtype, tuple(element_strides(array)), device_of(array), array=array
+            )
+        return found
+
+    def add(self, call: Call) -> None:
+        """Note a call."""
+        if not self.calls:
+            waiting.add(self)
+            shortcuts.turn("watching", 1)  # no plan knows of memory that calls are waiting for
+        self.calls.append(call)
+
+    def new(self, call: Call, place: int, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None, on: device) -> LazyArray:
+        """An array that a call will make."""
+        return self.hold(Value(shape, dtype, contiguous_strides(shape) if strides is None else strides, on, call, place))
+
+    def hold(self, value: Value, home: Any = None) -> LazyArray:
+        """An array, in memory of its own, of a value; `home` is memory that there is, which nobody else looks at, and which the value is written to."""
+        storage = PendingStorage(value.device, math.prod(value.shape) * value.dtype.itemsize, value.strides, value, self, home)
+        self.storages.append(weakref.ref(storage))
+        made = LazyArray(storage, value.shape, value.dtype, value.strides)
+        made.whole = True
+        return made
+
+    def written(self, base: Value, item: Any, window: tuple[Any, ...]) -> Value:
+        """The value of memory with an item written over a window of it."""
+        base.fixed = True
+        return self._written((base, item, window), base, base.strides)
+
+    def copied(self, item: Any, strides: tuple[int, ...]) -> Value:
+        """A copy of a value, or of a window, that lies so."""
+        return self._written((None, item, None), item, strides)
+
+    def _written(self, inputs: tuple[Any, ...], like: Any, strides: tuple[int, ...]) -> Value:
+        call = Call(_WRITE, WRITE, inputs, {}, user_instruction())
+        on = like.device if type(like) is Value else like.value.device
+        made = Value(like.shape, like.dtype, strides, on, call)
+        made.fixed = True
+        call.results = (made,)
+        self.add(call)
+        return made
+
+    def reads(self, array: Any) -> bool:
+        """Whether a waiting call reads memory of an array."""
+        return any([v.array is not None and same_memory(v.array, array) for v in self.leaves.values()])
+
+    # -- what comes out
+    def settle(self, storage: PendingStorage | None = None) -> None:
+        """Run all calls that lead to what is still held. Raises what a call raises, noted with its op and line."""
+        with self.lock:
+            if storage is not None and storage.value is None:
+                return  # another thread was faster
+            calls, self.calls = self.calls, []
+            held = [s for mark in self.storages if (s := mark()) is not None and s.value is not None]
+            tensors, nodes = self.tensors, self.nodes
+            self.storages, self.tensors, self.nodes = [], [], []
+            try:
+                if calls:
+                    waiting.discard(self)
+                    shortcuts.turn("watching", -1)
+                self._refuse_stale()
+                wanted = {s.value for s in held}
+                run_calls(needed(calls, wanted), wanted)
+                store_results(held, self.leaves.values())
+            except BaseException:
+                self._put_back(calls, held, tensors, nodes)
+                raise
+            self.leaves, self.versions = {}, []
+            _hand_out(tensors, nodes)
+
+    def _put_back(self, calls: list[Call], held: Sequence[PendingStorage], tensors: list[Any], nodes: list[Any]) -> None:
+        """A call has failed: what waits for it waits on, and who asks again is told again."""
+        self.storages = [weakref.ref(s) for s in held]
+        self.tensors, self.nodes = tensors, nodes
+        for call in calls:
+            self.add(call)
+
+    def _refuse_stale(self) -> None:
+        """What was read must be as it was."""
+        for counter, seen in self.versions:
+            if counter.value != seen:
+                raise RuntimeError(f"lazy: {counter.writer} wrote to memory that waiting calls read; this is a mistake of tritensor's, please report it")
+
+
+def _hand_out(tensors: Sequence[weakref.ref[Any]], nodes: Sequence[weakref.ref[Any]]) -> None:
+    """Give tensors, and nodes that saved outputs, the computed arrays."""
+    for mark in tensors:
+        t = mark()
+        if t is not None and type(t._array) is LazyArray and t._array.storage.value is None:
+            t._set_array(t._array.settled())
+    for mark in nodes:
+        n = mark()
+        if n is not None and n.outputs:
+            n.outputs = tuple([
+                (held[0].settled(), held[1]) if held is not None and type(held[0]) is LazyArray else held for held in n.outputs
+            ])  # fmt: skip
+
+
+class _WriteOp:
+    """What a write shows as its op."""
+
+    name = "write"
+
+
+_WRITE: Any = _WriteOp()
+
+
+def attributes(op: Op, attrs: dict[str, Any]) -> dict[str, Any]:
+    """Attributes as a call keeps them: lists may change later."""
+    return {k: list(v) if type(v) is list else v for k, v in attrs.items()}

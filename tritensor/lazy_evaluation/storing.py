@@ -1,0 +1,54 @@
+"""Results where tensors look for them: each storage that is still held gets memory of its own with its value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.fusion.graph import Value
+from tritensor.lazy_evaluation.running import copy_values, lay
+from tritensor.ops.array import device_of, empty
+from tritensor.ops.lazy_array import PendingStorage
+from tritensor.ops.strided_array import StridedArray
+
+
+def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value]) -> None:
+    """Give storages their computed arrays. Memory that existed before is written last, when all that was read of it has been."""
+    taken = {_memory(v.array) for v in leaves if v.array is not None}
+    homes = []
+    found = []
+    for storage in held:
+        value, array = storage.value, storage.value.array
+        if storage.home is not None:
+            if array is not storage.home:
+                # a copy, where what is to be written is itself memory that is written
+                homes.append((storage, _copied(array, value.strides) if _memory(array) in taken else array))
+            found.append((storage, storage.home))
+            continue
+        if _memory(array) in taken:
+            array = _copied(array, storage.strides)
+        elif storage.fixed:
+            array = lay(array, storage.strides)
+        taken.add(_memory(array))
+        found.append((storage, array))
+    for storage, array in homes:
+        copy_values(storage.home, array)
+    for storage, array in found:
+        storage.real, storage.value, storage.segment, storage.home = array, None, None, None
+
+
+def _memory(array: Any) -> int:
+    """What tells whether two arrays lie in one piece of memory: the id of its owner."""
+    if isinstance(array, StridedArray):
+        return id(array.storage)
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return id(array)
+
+
+def _copied(array: Any, strides: tuple[int, ...]) -> Any:
+    made = empty(tuple(array.shape), array.dtype, device_of(array), strides)
+    copy_values(made, array)
+    return made

@@ -1,0 +1,209 @@
+"""LazyArray: an array that is not computed yet. It speaks numpy's view vocabulary as every array; whoever asks for its values has what leads to them run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from tritensor.ground.device import device
+from tritensor.ground.strides import contiguous_strides
+from tritensor.ops.strided_array import StridedArray, reinterpreted_layout
+
+
+# Segments with calls that wait: who writes to memory that there is asks them first.
+waiting: set[Any] = set()
+
+
+def run_before_write(array: Any) -> None:
+    """Memory of an array is about to be written: calls that wait to read it run first."""
+    for segment in tuple(waiting):
+        if segment.reads(array):
+            segment.settle()
+
+
+class PendingStorage:
+    """Memory that is to be computed: `value` says by what (a Value of a segment's graph), `real` is the array once that has run.
+
+    A write in place gives it another `value`; windows on it (views) are taken of what it holds when they are read, and need its strides to be those
+    that it began with (`fixed`). `home` is memory that existed before, which the value is written to; None: the value's memory is taken as it comes.
+    """
+
+    __slots__ = ("__weakref__", "device", "fixed", "home", "nbytes", "real", "segment", "strides", "value")
+
+    def __init__(self, on: device, nbytes: int, strides: tuple[int, ...], value: Any, segment: Any, home: Any = None) -> None:
+        self.device, self.nbytes, self.strides, self.value, self.segment, self.home = on, nbytes, strides, value, segment, home
+        self.real: Any = None
+        self.fixed = home is not None
+
+    def settled(self) -> Any:
+        """The array, computed. Raises what the call raises that computes it, with its op and the line that made it."""
+        if self.value is not None:
+            self.segment.settle(self)
+        return self.real
+
+    def __getattr__(self, name: str) -> Any:  # what it has not, the memory may have: it is asked for by address
+        return getattr(self.settled().storage, name)
+
+
+class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
+    """A strided window on a PendingStorage; `offset` in elements from its first one. What neither this class nor StridedArray has, the computed array
+    is asked for."""
+
+    __slots__ = ("_window", "first", "whole")
+    storage: PendingStorage
+
+    def __init__(
+        self, storage: PendingStorage, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None, offset: int = 0
+    ) -> None:
+        self.storage, self.shape, self.dtype = storage, shape, dtype
+        self.strides = contiguous_strides(shape) if strides is None else strides
+        self.first = offset * dtype.itemsize  # bytes between the storage's first element and this window's
+        self.whole = False  # whether it is no window, but all of the storage as it lies
+        self._window: Any = None  # the computed array
+        self.known_layout = None
+
+    __hash__ = object.__hash__
+
+    # -- its memory
+    @property
+    def pending(self) -> bool:
+        """Whether it has yet to be computed."""
+        return self.storage.value is not None
+
+    @property
+    def offset(self) -> int:
+        return self.first // self.dtype.itemsize
+
+    def settled(self) -> Any:
+        """The computed array of this window: numpy's, or a CudaArray."""
+        real = self.storage.settled()
+        if self.whole:
+            self.strides = real.strides if isinstance(real, StridedArray) else tuple([s // real.itemsize for s in real.strides])
+            return real
+        if self._window is None:
+            self._window = window_of(real, self.shape, self.dtype, self.strides, self.first)
+        return self._window
+
+    @property
+    def pointer(self) -> int:  # type: ignore[override]
+        """Address of the first element, which is computed for it."""
+        return self.data_ptr()
+
+    def data_ptr(self) -> int:
+        array = self.settled()
+        return array.data_ptr() if isinstance(array, StridedArray) else int(array.ctypes.data)
+
+    def view(self, dtype: Any) -> Self:
+        """The same bytes as another element type; see `reinterpreted_layout`."""
+        made = np.dtype(dtype)
+        shape, strides = reinterpreted_layout(self.shape, self.strides, self.first, self.dtype, made)
+        return self._at(shape, made, strides, self.first)
+
+    def as_strided(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Self:
+        return self._at(shape, self.dtype, strides, self.first + offset * self.dtype.itemsize)
+
+    def _at(self, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...], first: int) -> Self:
+        """A window, from a byte on. From now on the storage lies as was said."""
+        out = self.__class__(self.storage, shape, dtype, strides)
+        out.first = first
+        self.storage.fixed = True
+        return out
+
+    @property
+    def real(self) -> Any:
+        """The real parts, as numpy's arrays have them: a view."""
+        return self._part(0)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts of complex numbers: a view."""
+        return self._part(1) if self.dtype.kind == "c" else self.settled().imag
+
+    def _part(self, which: int) -> Any:
+        if self.dtype.kind != "c":
+            return self
+        half = np.dtype(f"f{self.dtype.itemsize // 2}")
+        return self._at(self.shape, half, tuple([2 * s for s in self.strides]), self.first + which * half.itemsize)
+
+    # -- its values
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__array_interface__":  # protocols that arrays do not speak
+            raise AttributeError(name)
+        return getattr(self.settled(), name)
+
+    def __getitem__(self, index: Any) -> Any:
+        parts = index if isinstance(index, tuple) else (index,)
+        if all([i is None or i is Ellipsis or isinstance(i, int | np.integer | slice) for i in parts]):
+            return super().__getitem__(index)
+        return self.settled()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.settled()[index] = settle(value)
+
+    def __array__(self, *given: Any, **named: Any) -> np.ndarray:
+        return np.asarray(self.settled()).__array__(*given, **named)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        if "out" in named:
+            named["out"] = settle(named["out"])
+        return getattr(ufunc, method)(*settle(inputs), **named)
+
+    def __array_function__(self, function: Any, types: Any, given: Any, named: Any) -> Any:
+        return function(*settle(given), **{k: settle(v) for k, v in named.items()})
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.settled())
+
+    def __bool__(self) -> bool:
+        return bool(self.settled())
+
+    def __int__(self) -> int:
+        return int(self.settled())
+
+    def __float__(self) -> float:
+        return float(self.settled())
+
+    def __complex__(self) -> complex:
+        return complex(self.settled())
+
+    def __index__(self) -> int:
+        return self.settled().__index__()  # type: ignore[no-any-return]
+
+
+def settle(x: Any) -> Any:
+    """x with computed arrays in place of lazy ones, in tuples and lists too."""
+    if type(x) is LazyArray:
+        return x.settled()
+    if type(x) is tuple or type(x) is list:
+        return type(x)([settle(y) for y in x])
+    return x
+
+
+def window_of(whole: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...], first: int) -> Any:
+    """A window on a computed array's memory: strides in elements of dtype, `first` in bytes from its first element."""
+    if isinstance(whole, StridedArray):
+        if first == 0 and whole.shape == shape and whole.strides == strides and whole.dtype == dtype:
+            return whole
+        out = whole.__class__(whole.storage, shape, dtype, strides)
+        out.pointer = whole.pointer + first
+        return out
+    in_bytes = tuple([s * dtype.itemsize for s in strides])
+    if first == 0 and whole.shape == shape and whole.dtype == dtype and (whole.strides == in_bytes or whole.size <= 1):
+        return whole
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.ndarray(shape, dtype, _memory_of(whole), first, in_bytes)
+
+
+def _memory_of(whole: np.ndarray) -> np.ndarray:
+    """All bytes from an array's first element to its last, in order: an array without negative strides."""
+    if whole.flags.c_contiguous:
+        return whole.reshape(-1).view(np.uint8)
+    span = sum([(n - 1) * s for n, s in zip(whole.shape, whole.strides, strict=True)]) + whole.itemsize
+    raw = whole.view(np.uint8) if whole.itemsize == 1 else np.lib.stride_tricks.as_strided(whole, (1,), (whole.itemsize,)).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(raw.reshape(-1), (span,), (1,))
