@@ -119,7 +119,8 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
             leaf._grad = given if held is None else ops.add(held, given)
         elif held is None:
             if type(g) is LazyArray:
-                leaf._grad = nodes.make_tensor(copy_in_layout(g, leaf._array))
+                laid = state.lays_gradients or not is_dense(g.shape, g.strides)
+                leaf._grad = nodes.make_tensor(copy_in_layout(g, leaf._array if laid else g))
                 return
             lies = _has_leaf_layout(g, leaf._array) or (not state.lays_gradients and is_dense(g.shape, element_strides(g)))
             if not own or (isinstance(g, np.ndarray) and g.base is not None) or not lies:  # a window would keep all of its base alive

@@ -153,12 +153,12 @@ def pull_node(
         found = pull_with_anomaly_check(n, g, needs, tensors)
     if tensors and n.op.name in FLAT:
         note_flat_inputs(n, found)
-    if not keep_graph:
-        n.free()
     if hooks is not None and hooks.after:
         found = tuple([x if x is None or n.meta is None else _undo_broadcast(n, i, x) for i, x in enumerate(found)])
         found = call_posthooks(hooks, found, g, tensors)
     _add_to_edges(n, g, found, needs, pending, result, add)
+    if not keep_graph:  # not before: a gradient that does not fit leaves the graph as it was
+        n.free()
 
 
 def _needs(edges: tuple[Any, ...], useful: set[Any] | None) -> tuple[bool, ...]:

@@ -16,6 +16,7 @@ from tritensor.kernels.optimizers.gpu_table import GpuTable
 from tritensor.kernels.optimizers.step_formula import StepFormula
 from tritensor.kernels.parts.copying import to_c_order, write
 from tritensor.ops.array import CudaArray, from_host, is_contiguous
+from tritensor.ops.lazy_array import LazyArray, compute_now, run_before_write, settle, waiting
 from tritensor.ops.strided_array import MetaArray
 from tritensor.optim.plan import Plan
 from tritensor.optim.state import is_on_gpu, refuse_in_capture, to_number
@@ -34,6 +35,7 @@ class Batch:
     def __init__(self, formula: StepFormula, params: list[Tensor], entries: list[dict[str, Any]]) -> None:
         self.formula, self.params, self.entries = formula, params, entries
         self.device = params[0].device
+        compute_now(*params, *[e[name] for e in entries for name in (*formula.scalars, *formula.states)])
         # one array for all steps, so that a launch reads it at once; a view of it is what the state dict shows
         self.scalars = _gather_scalars(formula.scalars, entries, params[0]) if formula.scalars else None
         self.arrays = [p._array for p in params]
@@ -68,6 +70,10 @@ class Batch:
     def step(self, plan: Plan, name: str, found_inf: Tensor | None = None) -> None:
         """One step of all parameters, whose gradients are there; none where found_inf is above 0, which on a GPU is only known there."""
         gradients: list[Any] = [p.grad._array for p in self.params]  # type: ignore[union-attr]
+        if waiting or LazyArray in map(type, gradients):
+            gradients = settle(gradients)
+            for t in (*self.params, *self.states):
+                run_before_write(t._array)
         # two list comparisons in the usual case; which gradient is wrong is searched only then
         if [g.dtype for g in gradients] != self.dtypes or [g.shape for g in gradients] != self.shapes:
             self._refuse(gradients, name)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
+from tritensor.ops.lazy_array import compute_now
 from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.plan import Plan, load_decay_kinds, load_formula
 from tritensor.optim.state import filled_like, new_step_count, to_number
@@ -93,6 +95,8 @@ class FormulaOptimizer(Optimizer):
                 return
             self._step_differentiably(params, plan, group)
             return
+        if here.segment is not None:
+            compute_now(*params)
         if protocol.tell is not None:  # there are classes that compute by themselves
             told = [p for p in params if WrappedArray in (type(p._array), type(p.grad._array))]  # type: ignore[union-attr]
             if told and (self.found_inf is None or not self.found_inf.item()):

@@ -8,8 +8,8 @@ import numpy as np
 
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.pointwise_samples import complex_normals
-from tritensor.ops.array import CudaArray
-from tritensor.ops.strided_array import MetaArray
+from tritensor.ops.array import CudaArray, element_strides
+from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import Sample, Spec, op, ops
 
 COMPLEX = ("complex64", "complex128")
@@ -65,7 +65,7 @@ op(
 
 # view_as_real: y[..., 0] = re x, y[..., 1] = im x, and view_as_complex the other way
 def _view_as_real(x: Any) -> Any:
-    if type(x) is MetaArray:
+    if isinstance(x, StridedArray):
         return x.real.as_strided((*x.shape, 2), (*x.real.strides, 1), 0)
     return np.lib.stride_tricks.as_strided(x.real, (*x.shape, 2), (*x.strides, _REAL[x.dtype].itemsize))
 
@@ -76,13 +76,12 @@ def _view_as_real_shape(x: Any) -> Spec:
 
 
 def _view_as_complex(x: Any) -> Any:
-    if type(x) is MetaArray:
-        return x.view(_WHOLE[x.dtype])[..., 0]
-    strides = x.strides[:-1]
-    if (x.strides[-1] != x.itemsize or any(s % (2 * x.itemsize) for s in strides)) and x.size:
-        steps = tuple(s // x.itemsize for s in x.strides)
+    steps = element_strides(x)
+    if (steps[-1] != 1 or any(s % 2 for s in steps[:-1])) and x.size:
         raise ShapeError(f"view_as_complex: strides {steps}: the last must be 1 and the others even; use it on a contiguous() copy")
-    return x.view(_WHOLE[x.dtype])[..., 0] if x.size else np.empty(x.shape[:-1], _WHOLE[x.dtype])
+    if x.size or isinstance(x, StridedArray):
+        return x.view(_WHOLE[x.dtype])[..., 0]
+    return np.empty(x.shape[:-1], _WHOLE[x.dtype])
 
 
 def _view_as_complex_shape(x: Any) -> Spec:

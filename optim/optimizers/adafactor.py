@@ -10,6 +10,7 @@ import numpy as np
 
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import copy_for_borrowers
+from tritensor.ops.lazy_array import compute_now
 from tritensor.ops.table import ops
 from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.state import filled_like, new_step_count, to_number
@@ -86,6 +87,7 @@ class Adafactor(Optimizer):
             return
         eps1 = float(ml_dtypes.finfo(p._array.dtype).eps) if eps1 is None else eps1
         weight, relative = t ** group["beta2_decay"], min(lr, 1 / t**0.5)
+        compute_now(p, g, *[v for v in entry.values()])
         if isinstance(p._array, np.ndarray):
             from tritensor.kernels.optimizers.adafactor_cpu import Settings, step
 

@@ -22,7 +22,7 @@ from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
 from tritensor.ops.array import device_of, element_strides
-from tritensor.ops.lazy_array import LazyArray, run_before_write
+from tritensor.ops.lazy_array import LazyArray, compute_now, run_before_write, settle
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op
 from tritensor.tensor.aliasing.views import copy_into
@@ -89,7 +89,8 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
             node.meta = tuple([(x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in inputs])
     if op.view:
         share(outs[0], inputs[0], op, attrs)
-    hold(segment, outs, node)
+    if node is not None:
+        segment.nodes.append(weakref.ref(node))
     if len(segment.calls) >= LONGEST:
         segment.settle()
     return outs if op.public > 1 else outs[0]
@@ -137,17 +138,12 @@ def _note_versions(segment: Segment, inputs: tuple[Any, ...], arrays: list[Any])
                 segment.versions.append((counter, counter.value))
 
 
-def hold(segment: Segment, tensors: tuple[Any, ...], node: Node | None = None) -> None:
-    """Remember tensors, and a node, that are to be given their arrays."""
-    segment.tensors += [weakref.ref(t) for t in tensors]
-    if node is not None:
-        segment.nodes.append(weakref.ref(node))
-
-
 # -- gradients
 def as_lazy(array: Any, segment: Segment) -> LazyArray:
     """An array as a lazy one, which names it."""
-    return array if type(array) is LazyArray else segment.hold(segment.leaf(array))
+    if type(array) is LazyArray or not isinstance(array, np.ndarray | StridedArray):  # inside a transform: that sees to it
+        return array
+    return segment.hold(segment.leaf(array))
 
 
 def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
@@ -161,28 +157,45 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     on = device_of(first)
     corner = op.cpu_backward if on.type == "cpu" else op.backward
     if segment is None or node.meta is None:
-        plain = tuple([x.settled() if type(x) is LazyArray else x for x in given])
-        with at_once():
-            return node.pull(plain if type(g) is tuple else plain[0], needs)
+        return _pull_now(node, g, needs)
     if corner is None:
         assert op.rule is not None
         with no_grad():
             found = node._call(op.rule, wrap_gradient(g), needs, True)
         return tuple([getattr(x, "_array", x) for x in found])
-    if op.view and op.cpu_backward is not None:  # steps on strides, which need no call
-        return node._call(op.cpu_backward, g, needs, False)
+    if op.view:  # views of the gradient, where its strides allow them
+        with no_grad():
+            return tuple([getattr(x, "_array", x) for x in node._call(op.rule, wrap_gradient(g), needs, True)])  # type: ignore[arg-type]
     meta_of, kept = node.meta, []
     if corner.joint:
         _, function, fetch, _ = corner.steps[0]
         arguments = [node._saved(kind, k, needs, False) for kind, k in fetch]
+        if _is_wrapped(g, arguments):
+            return _pull_now(node, g, needs)
         return _note_gradient(segment, op, None, function, g, arguments, [meta_of[i] if n else None for i, n in enumerate(needs)])
     for (i, function, fetch, _), need in zip(corner.steps, needs, strict=False):
         if not need or function is None:
             kept.append(None)
             continue
         arguments = [node._saved(kind, k, needs, False) for kind, k in fetch]
+        if _is_wrapped(g, arguments):
+            return _pull_now(node, g, needs)
         kept.append(_note_gradient(segment, op, i, function, g, arguments, [meta_of[i]])[0])
     return tuple(kept)
+
+
+def _is_wrapped(g: Any, arguments: list[Any]) -> bool:
+    """Whether some value stands inside a transform."""
+    return WrappedArray in {type(x) for x in (*(g if type(g) is tuple else (g,)), *arguments)}
+
+
+def _pull_now(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    """The gradients on computed arrays."""
+    compute_now(*[x for x in node.inputs or () if isinstance(x, dispatcher._Tensor)])
+    if node.outputs:
+        node.outputs = tuple([None if held is None else (settle(held[0]), held[1]) for held in node.outputs])
+    with at_once():
+        return node.pull(settle(g), needs)
 
 
 def _note_gradient(

@@ -48,7 +48,8 @@ def run(call: Call) -> Sequence[Any]:
             made = call.function(*given)
         except RuntimeWarning:
             made = quietly(call.function, *given)
-        return tuple(made) if type(made) in (tuple, list) else (made,)
+        found = tuple(made) if type(made) in (tuple, list) else (made,)
+        return found + (None,) * (len(call.results) - len(found))  # inputs that have no gradients
     op, attrs = call.op, call.attrs
     on = call.results[0].device  # type: ignore[union-attr]
     if on.type != "cpu":

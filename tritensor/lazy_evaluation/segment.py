@@ -15,6 +15,7 @@ from tritensor.ground import shortcuts
 from tritensor.ground.call_site import user_instruction
 from tritensor.ground.device import device
 from tritensor.ground.strides import contiguous_strides
+from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.running import run_calls
 from tritensor.lazy_evaluation.storing import store_results
 from tritensor.ops.array import device_of, element_strides, same_memory
@@ -113,6 +114,7 @@ class Segment:
             held = [s for mark in self.storages if (s := mark()) is not None and s.value is not None]
             tensors, nodes = self.tensors, self.nodes
             self.storages, self.tensors, self.nodes = [], [], []
+            before, here.segment = here.segment, None  # what corners call runs as it is called
             try:
                 if calls:
                     waiting.discard(self)
@@ -124,6 +126,8 @@ class Segment:
             except BaseException:
                 self._put_back(calls, held, tensors, nodes)
                 raise
+            finally:
+                here.segment = before
             self.leaves, self.versions = {}, []
             _hand_out(tensors, nodes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -85,6 +86,12 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
         if self._window is None:
             self._window = window_of(real, self.shape, self.dtype, self.strides, self.first)
         return self._window
+
+    def shown_by(self, tensor: Any) -> None:
+        """Remember a tensor that is to be given the computed array when it is there."""
+        segment = self.storage.segment
+        if segment is not None:
+            segment.tensors.append(weakref.ref(tensor))
 
     @property
     def pointer(self) -> int:  # type: ignore[override]
@@ -173,6 +180,13 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
 
     def __index__(self) -> int:
         return self.settled().__index__()  # type: ignore[no-any-return]
+
+
+def compute_now(*tensors: Any) -> None:
+    """Give tensors that are lazy their computed arrays: their memory is about to be read, or written, by address."""
+    for t in tensors:
+        if type(t._array) is LazyArray:
+            t._set_array(t._array.settled())
 
 
 def settle(x: Any) -> Any:

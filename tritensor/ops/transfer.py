@@ -10,6 +10,7 @@ from tritensor.ground.device import device
 from tritensor.ground.strides import dims_by_stride, preserve_format, strides_in_format
 from tritensor.ground.thread_state import here, stream_of
 from tritensor.ops.array import Array, CudaArray, element_strides, empty, from_host, is_contiguous, to_host
+from tritensor.ops.lazy_array import settle
 from tritensor.ops.strided_array import MetaArray, no_values
 
 
@@ -23,6 +24,7 @@ def moved(x: Array, on: device, wait: bool = True) -> Array:
             goes on, one from ordinary memory is taken over by the driver before this returns, and one to the host is valid,
             in pinned memory, when the stream has been waited for.
     """
+    x = settle(x)
     if type(x) is MetaArray:
         raise no_values("to", f"a copy to {on} asks for values")
     if is_contiguous(x):

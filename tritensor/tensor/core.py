@@ -88,6 +88,8 @@ class Tensor(HostValues, Methods):
         """Let this tensor look at another array."""
         self._array = array
         self._layout = None
+        if type(array) is LazyArray:
+            array.shown_by(self)
 
     @staticmethod
     def wrap(array: Array) -> Tensor:
@@ -244,7 +246,8 @@ class Tensor(HostValues, Methods):
                 raise GradError("grad: a tensor cannot be its own gradient; assign a clone() of it, or None")
             # Compared as arrays: building Size and DType objects would cost more than the check.
             a, b = value._array, self._array
-            alike = type(a) is type(b) or any([type(x) is WrappedArray and x.instance is not None for x in (a, b)])  # classes may mix
+            mixed = any([type(x) is LazyArray or (type(x) is WrappedArray and x.instance is not None) for x in (a, b)])  # which may be
+            alike = type(a) is type(b) or mixed
             if a.shape != b.shape or a.dtype != b.dtype or not alike or value.device != self.device:
                 raise GradError(
                     f"grad: {value.dtype.name} {tuple(a.shape)} on {value.device} for a tensor of {self.dtype.name} {tuple(b.shape)} "
@@ -434,6 +437,8 @@ def new_tensor(array: Array) -> Tensor:
     t._array = array
     t._node = t._grad = t._version_counter = t._extra = t._view_path = t._layout = None
     t._tracked = False
+    if type(array) is LazyArray:
+        array.shown_by(t)
     return t
 
 

@@ -17,6 +17,7 @@ from tritensor.ground.naming.type_names import own_name
 from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, to_host
+from tritensor.ops.lazy_array import LazyArray
 from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor import dlpack
 from tritensor.tensor.copying import copy_with_storage, pack_array, unpack_array
@@ -30,6 +31,8 @@ def new_instance(cls: type[_T], array: Any) -> _T:
     t._array = array
     t._node = t._grad = t._version_counter = t._extra = t._view_path = t._layout = None
     t._tracked = False
+    if type(array) is LazyArray:
+        array.shown_by(t)
     return t  # type: ignore[no-any-return]
 
 

@@ -364,6 +364,7 @@ class ViewWrite(Node):
         if type(g) is MetaArray:
             assert self.meta is not None
             return tuple([empty(m[0], m[1], g.device) if need else None for m, need in zip(self.meta, needs, strict=True)])
+        g = settle(g)
         laid = self._like_base(g)
         # A view of the copy, so that zeroing it below clears the written part of the base's gradient.
         inner = take_path(self.path, laid)
