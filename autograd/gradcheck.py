@@ -16,6 +16,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.ground.errors import GradcheckError as GradcheckError
 from tritensor.ground.providers import provider
 from tritensor.ops.array import element_strides, from_host, to_host
+from tritensor.ops.lazy_array import compute_now, run_before_write
 from tritensor.ops.table import registry
 
 _DOUBLE = (np.dtype(np.float64), np.dtype(np.complex128))
@@ -271,10 +272,12 @@ class _Check:
 @contextmanager
 def _moved(x: Any, step: np.ndarray) -> Iterator[Callable[[int], None]]:
     """`move(sign)` puts x at its values plus sign times the step, in its own memory; afterwards it is as it was."""
+    compute_now(x)
     array = x._array
     base = np.array(to_host(array), order="C")
 
     def write(values: np.ndarray) -> None:
+        run_before_write(array)
         if isinstance(array, np.ndarray):
             np.copyto(array, values)
         else:

@@ -202,7 +202,7 @@ class Sequential(_NumberedModules):
 
     def forward(self, input: Any) -> Any:
         # only a GPU gains: there the result of the first layer would go through memory
-        if isinstance(input, Tensor) and isinstance(input._array, CudaArray):
+        if isinstance(input, Tensor) and input.is_cuda:
             return _run_fused([*self._modules.values()], input)
         for module in self._modules.values():
             input = module(input)

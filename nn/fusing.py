@@ -19,7 +19,7 @@ def _is_untouched(module: Any) -> bool:
 
 
 def _is_float_on_gpu(x: Any) -> bool:
-    return isinstance(x, Tensor) and isinstance(x._array, CudaArray) and is_float(x._array.dtype)
+    return isinstance(x, Tensor) and x.is_cuda and is_float(x._array.dtype)
 
 
 def _is_same_float_on_gpu(x: Any, like: Any) -> bool:

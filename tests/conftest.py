@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lazily import Lazily
 from tests.tiers.marks import mark, of_other_ops
 from tests.tiers.telling import Telling
 
@@ -34,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         os.environ.setdefault("TRITON_INTERPRET", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two threads beside a busy neighbour are three times slower than one
+    if os.environ.get("TRITENSOR_LAZY", "0") != "0":
+        config.pluginmanager.register(Lazily(), "lazily")
     if "not standard" in config.option.markexpr:
         config.pluginmanager.register(Telling(config), "telling")
 

@@ -140,7 +140,7 @@ def _get_device_type(name: str, t: Tensor) -> str:
         )
     if type(t._array) is MetaArray:
         raise no_values(name, "a message has values")
-    return "cuda" if isinstance(t._array, CudaArray) else "cpu"
+    return "cuda" if t.is_cuda else "cpu"
 
 
 class GroupMember:

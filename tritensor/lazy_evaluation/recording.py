@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,20 +21,11 @@ from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
 from tritensor.ops.array import device_of, element_strides
-from tritensor.ops.lazy_array import LazyArray, compute_now, run_before_write, settle
+from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, run_before_write, settle
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op
+from tritensor.ops.table.description import bare_signature
 from tritensor.tensor.aliasing.views import copy_into
-
-
-@contextmanager
-def at_once() -> Iterator[None]:
-    """Inside, ops run as they are called."""
-    before, here.segment = here.segment, None
-    try:
-        yield
-    finally:
-        here.segment = before
 
 
 # -- ops
@@ -70,9 +60,11 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if len(on) > 1:
         raise dispatcher.mixed_devices(op, inputs)
     place = on.pop() if on else attrs.get("device", cpu)
-    if segment is None or _runs_at_once(op, arrays, place):
+    if segment is None or _runs_at_once(op, arrays, place, attrs):
         return _run_now(op, inputs, attrs)
     try:
+        if attrs.keys() != op.attrs.keys():
+            refuse_attributes(op, attrs)
         said = op.shape(*arrays, **attrs)
     except TypeError as error:
         raise dispatcher.explain_misgiven(op, attrs, error) from error.__cause__
@@ -96,6 +88,11 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return outs if op.public > 1 else outs[0]
 
 
+def refuse_attributes(op: Op, attrs: dict[str, Any]) -> None:
+    """Raise TypeError for attributes that the op does not have, or has and that are missing."""
+    bare_signature(op).bind(*op.inputs, **attrs)
+
+
 def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], specs: tuple[Any, ...], on: Any) -> tuple[LazyArray, ...]:
     """The results of an op's call, noted."""
     with segment.lock:
@@ -109,8 +106,11 @@ def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], sp
     return tuple(results)
 
 
-def _runs_at_once(op: Op, arrays: list[Any], on: Any) -> bool:
-    """Whether a call cannot wait: a write into its inputs, what the host computes for a GPU, a view of memory that is there."""
+def _runs_at_once(op: Op, arrays: list[Any], on: Any, attrs: dict[str, Any]) -> bool:
+    """Whether a call cannot wait: a write into its inputs, what the host computes for a GPU, a view of memory that is there, a word for a number, whose
+    refusal belongs to this line."""
+    if str in map(type, attrs.values()) and any([type(v) is str and type(op.attrs.get(n, "")) in (bool, int, float) for n, v in attrs.items()]):
+        return True
     if op.mutates or on.type == "meta" or (on.type != "cpu" and (op.host is not None or op.forward is None)):
         return True
     return op.view and type(arrays[0]) is not LazyArray

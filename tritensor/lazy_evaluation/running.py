@@ -16,25 +16,31 @@ from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import registry
 
 
-def run_calls(calls: Sequence[Call], wanted: set[Value]) -> None:
-    """Compute the results of calls, and keep those that are wanted. Raises what a corner raises, with a note that names the op and the user's line."""
+def run_calls(calls: Sequence[Call], wanted: set[Value]) -> dict[Value, Exception]:
+    """Compute the results of calls, and keep those that are wanted. Gives what could not be computed, with the error of the call that failed, which
+    notes its op and the user's line; what does not hang on it is computed all the same."""
+    failed: dict[Value, Exception] = {}
     uses: dict[Value, int] = {}
     for call in calls:
         for v in values_in(call.inputs):
             uses[v] = uses.get(v, 0) + 1
     for call in calls:
-        try:
-            results = run(call)
-        except Exception as error:
-            error.add_note(f"in {call.name}, called at {call.line}, which ran when a value was asked for")
-            raise
-        for value, array in zip(call.results, results, strict=True):
-            if value is not None and (value in wanted or uses.get(value)):
-                value.array = _laid(value, array)
+        error = next((failed[v] for v in values_in(call.inputs) if v in failed), None) if failed else None
+        if error is None:
+            try:
+                for value, array in zip(call.results, run(call), strict=True):
+                    if value is not None and (value in wanted or uses.get(value)):
+                        value.array = _laid(value, array)
+            except Exception as found:
+                found.add_note(f"in {call.name}, called at {call.line}, which ran when a value was asked for")
+                error = found
+        if error is not None:
+            failed.update({v: error for v in call.results if v is not None})
         for v in values_in(call.inputs):
             uses[v] -= 1
             if not uses[v] and v not in wanted and v.call is not None:
                 v.array = None
+    return failed
 
 
 def run(call: Call) -> Sequence[Any]:

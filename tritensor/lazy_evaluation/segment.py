@@ -105,15 +105,18 @@ class Segment:
         return any([v.array is not None and same_memory(v.array, array) for v in self.leaves.values()])
 
     # -- what comes out
-    def settle(self, storage: PendingStorage | None = None) -> None:
-        """Run all calls that lead to what is still held. Raises what a call raises, noted with its op and line."""
+    def settle(self, storage: PendingStorage | None = None, everything: bool = False) -> None:
+        """Run all calls that lead to what is still held, or all there are. Raises the first error of a call, noted with its op and line, when what does not
+        hang on that call has been computed; memory that existed before is then as it was."""
         with self.lock:
             if storage is not None and storage.value is None:
                 return  # another thread was faster
+            if storage is not None and storage.failure is not None:
+                raise storage.failure
             calls, self.calls = self.calls, []
-            held = [s for mark in self.storages if (s := mark()) is not None and s.value is not None]
-            tensors, nodes = self.tensors, self.nodes
-            self.storages, self.tensors, self.nodes = [], [], []
+            held = [s for mark in self.storages if (s := mark()) is not None and s.value is not None and s.failure is None]
+            tensors, nodes, leaves = self.tensors, self.nodes, self.leaves
+            self.storages, self.tensors, self.nodes, self.leaves = [], [], [], {}
             before, here.segment = here.segment, None  # what corners call runs as it is called
             try:
                 if calls:
@@ -121,22 +124,20 @@ class Segment:
                     shortcuts.turn("watching", -1)
                 self._refuse_stale()
                 wanted = {s.value for s in held}
-                run_calls(needed(calls, wanted), wanted)
-                store_results(held, self.leaves.values())
-            except BaseException:
-                self._put_back(calls, held, tensors, nodes)
+                failed = run_calls(calls if everything else needed(calls, wanted), wanted)
+                store_results(held, leaves.values(), failed)
+            except BaseException:  # an interrupt: what waits for it waits on
+                self.storages = [weakref.ref(s) for s in held]
+                self.tensors, self.nodes, self.leaves = tensors, nodes, leaves
+                for call in calls:
+                    self.add(call)
                 raise
             finally:
                 here.segment = before
-            self.leaves, self.versions = {}, []
+            self.versions = []
             _hand_out(tensors, nodes)
-
-    def _put_back(self, calls: list[Call], held: Sequence[PendingStorage], tensors: list[Any], nodes: list[Any]) -> None:
-        """A call has failed: what waits for it waits on, and who asks again is told again."""
-        self.storages = [weakref.ref(s) for s in held]
-        self.tensors, self.nodes = tensors, nodes
-        for call in calls:
-            self.add(call)
+            if failed:
+                raise next(iter(failed.values()))
 
     def _refuse_stale(self) -> None:
         """What was read must be as it was."""

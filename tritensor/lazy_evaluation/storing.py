@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,20 @@ from tritensor.ops.lazy_array import PendingStorage
 from tritensor.ops.strided_array import StridedArray
 
 
-def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value]) -> None:
-    """Give storages their computed arrays. Memory that existed before is written last, when all that was read of it has been."""
+def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value], failed: Mapping[Value, Exception]) -> None:
+    """Give storages their computed arrays. Memory that existed before is written last, when all that was read of it has been, and not at all where a call
+    has failed."""
     taken = {_memory(v.array) for v in leaves if v.array is not None}
     homes = []
     found = []
     for storage in held:
         value, array = storage.value, storage.value.array
+        if failed and storage.home is not None:
+            found.append((storage, storage.home))
+            continue
+        if value in failed:
+            storage.failure = failed[value]
+            continue
         if storage.home is not None:
             if array is not storage.home:
                 # a copy, where what is to be written is itself memory that is written

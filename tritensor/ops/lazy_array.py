@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 
 from tritensor.ground.device import device
 from tritensor.ground.strides import contiguous_strides
+from tritensor.ground.thread_state import here
 from tritensor.ops.strided_array import StridedArray, reinterpreted_layout
 
 
@@ -31,11 +33,12 @@ class PendingStorage:
     that it began with (`fixed`). `home` is memory that existed before, which the value is written to; None: the value's memory is taken as it comes.
     """
 
-    __slots__ = ("__weakref__", "device", "fixed", "home", "nbytes", "real", "segment", "strides", "value")
+    __slots__ = ("__weakref__", "device", "failure", "fixed", "home", "nbytes", "real", "segment", "strides", "value")
 
     def __init__(self, on: device, nbytes: int, strides: tuple[int, ...], value: Any, segment: Any, home: Any = None) -> None:
         self.device, self.nbytes, self.strides, self.value, self.segment, self.home = on, nbytes, strides, value, segment, home
         self.real: Any = None
+        self.failure: Exception | None = None  # of the call that was to compute it
         self.fixed = home is not None
 
     def settled(self) -> Any:
@@ -101,6 +104,17 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
     def data_ptr(self) -> int:
         array = self.settled()
         return array.data_ptr() if isinstance(array, StridedArray) else int(array.ctypes.data)
+
+    def reshape(self, *shape: Any, **named: Any) -> Any:
+        """A view of another shape, given as a tuple; numpy's other ways, and a copy where the strides allow no view, are the computed array's."""
+        if len(shape) == 1 and type(shape[0]) is tuple and -1 not in shape[0] and not named:
+            return super().reshape(shape[0])
+        return self.settled().reshape(*shape, **named)
+
+    def transpose(self, *axes: Any) -> Any:
+        if len(axes) == 1 and type(axes[0]) is tuple:
+            return super().transpose(axes[0])
+        return self.settled().transpose(*axes)
 
     def view(self, dtype: Any) -> Self:
         """The same bytes as another element type; see `reinterpreted_layout`."""
@@ -187,6 +201,17 @@ def compute_now(*tensors: Any) -> None:
     for t in tensors:
         if type(t._array) is LazyArray:
             t._set_array(t._array.settled())
+
+
+@contextmanager
+def at_once(*tensors: Any) -> Iterator[None]:
+    """Inside, ops run as they are called; tensors that they are given are computed first, as what is lazy would be noted all the same."""
+    compute_now(*tensors)
+    before, here.segment = here.segment, None
+    try:
+        yield
+    finally:
+        here.segment = before
 
 
 def settle(x: Any) -> Any:

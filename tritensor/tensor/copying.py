@@ -11,6 +11,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.device import as_device
 from tritensor.ground.strides import memory_extent
 from tritensor.ops.array import CudaArray, device_of, element_strides, from_host
+from tritensor.ops.lazy_array import settle
 from tritensor.ops.strided_array import MetaArray, MetaStorage, StridedArray
 
 _BYTE = np.dtype(np.uint8)
@@ -89,6 +90,7 @@ def copy_compact(x: Any) -> Any:
 
 def pack_array(x: Any) -> tuple[Any, ...]:
     """x as what `unpacked` takes: the bytes from its first to its last element, and how they are read."""
+    x = settle(x)
     on, strides = device_of(x), element_strides(x)
     if type(x) is MetaArray:
         return b"", dtypes.of(x.dtype).name, x.shape, strides, x.offset, str(on)

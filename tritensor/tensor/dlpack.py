@@ -15,7 +15,8 @@ from tritensor.ground.device import device
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError
 from tritensor.ground.strides import contiguous_strides
-from tritensor.ops.array import Array, CudaArray, element_strides
+from tritensor.ops.array import Array, CudaArray, device_of, element_strides
+from tritensor.ops.lazy_array import settle
 from tritensor.ops.strided_array import MetaArray
 
 VERSION = (1, 1)
@@ -85,13 +86,15 @@ def device_id(array: Array) -> tuple[int, int]:
     """(device type, index), as `__dlpack_device__` gives it."""
     if type(array) is MetaArray:
         raise ArgumentError("dlpack: the tensor is on device meta, which DLPack does not know: there is no memory to share")
-    return (CUDA, array.device.index or 0) if isinstance(array, CudaArray) else (CPU, 0)
+    on = device_of(array)
+    return (CUDA, on.index or 0) if on.type == "cuda" else (CPU, 0)
 
 
 def export_array(array: Array, stream: Any, versioned: bool, copied: bool) -> Any:
     """A capsule of an array, memory shared. Raises BufferError for an emulated device's, ArgumentError for a stream that is none."""
     if type(array) is MetaArray:
         raise BufferError("dlpack: the tensor is on device meta: there is no memory to share")
+    array = settle(array)
     kind = dtypes.of(array.dtype)
     where = device_id(array)
     if isinstance(array, CudaArray):

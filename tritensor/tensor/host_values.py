@@ -17,7 +17,7 @@ from tritensor.ground.naming.type_names import own_name
 from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, to_host
-from tritensor.ops.lazy_array import LazyArray
+from tritensor.ops.lazy_array import LazyArray, settle
 from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor import dlpack
 from tritensor.tensor.copying import copy_with_storage, pack_array, unpack_array
@@ -134,7 +134,7 @@ class HostValues:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Version 3 of Numba's protocol, for tensors on a GPU. Raises AttributeError for others, and for types that it has no name for."""
-        array = self._array
+        array = settle(self._array)
         if isinstance(array, CudaArray) and emulated():
             raise AttributeError(
                 "__cuda_array_interface__: device cuda is emulated here, and its memory is no GPU's; use DLPack, or .cpu().numpy()"

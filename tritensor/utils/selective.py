@@ -15,6 +15,7 @@ from tritensor.dispatch.dispatcher import apply
 from tritensor.ground import shortcuts
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import GradError
+from tritensor.ops.lazy_array import at_once
 from tritensor.ops.table import Op, Ops, ops, registry
 from tritensor.ops.table.lookup import changing
 from tritensor.tensor.core import Tensor
@@ -89,7 +90,8 @@ class _CachedResult:
 
 def _run_with(op: Op, compute: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run an op through dispatch with another computation: it leaves in the graph what the op itself would."""
-    return apply(dataclasses.replace(op, cpu=compute, host=compute), *args, **kwargs)
+    with at_once(*[x for x in args if hasattr(x, "_array")]):
+        return apply(dataclasses.replace(op, cpu=compute, host=compute), *args, **kwargs)
 
 
 class _Mode:

@@ -71,7 +71,7 @@ def _average(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
         return _pool_nothing(input, size, axes)
     if axes == 1 and _is_laid_as_image(x):  # PyTorch's rows are images of one row: the result has the layout of such
         return forget_base(_average(name, to_image_of_one_row(x), (1, *size), 2).squeeze(-2))
-    y = _average_evenly(x, size, axes) if isinstance(x._array, CudaArray) else None
+    y = _average_evenly(x, size, axes) if x.is_cuda else None
     if y is None:
         y = ops.resample(x, size=size, mode="area", align_corners=False, factors=(None,) * axes)
     return forget_base(y.squeeze(0)) if single else y

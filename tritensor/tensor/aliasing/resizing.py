@@ -11,6 +11,7 @@ import numpy as np
 from tritensor.ground.strides import contiguous_strides, memory_extent
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, as_strided, device_of, element_strides, empty, is_contiguous
+from tritensor.ops.lazy_array import compute_now, run_before_write
 from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import registry
 from tritensor.tensor.aliasing.views import copy_into, find_views, leave_base
@@ -36,6 +37,8 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
     `.data` gave, stay). Memory begins and ends where the tensor does that x is a view of, or did before it was made smaller.
     """
     root = x if x._view_path is None else x._view_path[0]
+    compute_now(root, *find_views(root), x)
+    run_before_write(x._array)
     memory = _find_memory(root)
     # Of a view with another type, or of reversed memory, no vector of x's elements exists to take a window of.
     if memory is None or x._array.dtype != root._array.dtype:

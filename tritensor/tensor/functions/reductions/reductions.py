@@ -12,6 +12,7 @@ from tritensor.autograd.engine import is_followed
 from tritensor.ground import dtypes, shortcuts
 from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError
 from tritensor.ground.thread_state import here
+from tritensor.ops.lazy_array import LazyArray, settle
 from tritensor.ops.table import normal_dim, normal_dims, ops
 from tritensor.tensor.casting import cast, to_accumulator, to_dtype
 from tritensor.tensor.core import Tensor
@@ -88,9 +89,9 @@ def nansum(
     if x.is_floating_point():
         floating = dtype is None or dtypes.as_dtype(dtype).kind == "float"
         shortcuts.note_values_read()
-        if floating and isinstance(x._array, np.ndarray):  # often there is no NaN: one look at the sum tells, where no wait is paid for it
+        if floating and not x.is_cuda:  # often there is no NaN: one look at the sum tells, where no wait is paid for it
             plain = ops.sum(cast_if_given(x, dtype), dim=dims, keepdim=kept)
-            if np.isfinite(plain._array.astype(np.float32)).all():
+            if np.isfinite(settle(plain._array).astype(np.float32)).all():
                 return cast_if_given(plain, dtype)
         x = ops.where(ops.ne(x, x), 0.0, x)
     return cast_if_given(ops.sum(cast_if_given(x, dtype), dim=dims, keepdim=kept), dtype)
@@ -182,7 +183,7 @@ def _find_deviation(x: Tensor, dims: tuple[int, ...], correction: float, keepdim
     y = _safe_sqrt(_find_variance(to_accumulator(x), dims, correction, keepdim))
     if x.is_complex():
         return y
-    if type(y._array) is np.ndarray and y._array.dtype == np.float32 and not _squares_fit(y._array):
+    if type(y._array) in (np.ndarray, LazyArray) and y._array.dtype == np.float32 and not y.is_cuda and not _squares_fit(settle(y._array)):
         y = _safe_sqrt(_find_variance(ops.cast(x, dtype=np.dtype(np.float64)), dims, correction, keepdim))
     return to_dtype(y, x._array.dtype)
 

@@ -13,6 +13,7 @@ from tritensor.ground.errors import ArgumentError, DTypeError, GradError, ShapeE
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, preserve_format, strides_in_format
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides, empty
+from tritensor.ops.lazy_array import run_before_write
 from tritensor.tensor.aliasing.resizing import resize_memory
 from tritensor.tensor.aliasing.views import find_views, leave_base
 from tritensor.tensor.core import Tensor, new_tensor
@@ -115,6 +116,8 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
         changed = source.detach().as_strided(shape, steps, storage_offset)._array
     hung = refuse_derivative("set_", new_tensor(changed), x, source) if recorded else None
     copy_for_borrowers(x)
+    for a in (x._array, changed):  # which counts as a write to both
+        run_before_write(a)
     leave_base(x)
     x._set_array(changed)
     if hung is not None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tritensor.ground import shortcuts
 from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError
+from tritensor.ops.lazy_array import settle
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
@@ -36,7 +37,7 @@ def _parse_levels(name: str, x: Tensor, q: Any) -> tuple[Tensor, bool]:
         raise DTypeError(f"{name}: q is {q.dtype.name}, x is {x.dtype.name}; cast q so that both are the same")
     shortcuts.note_values_read()
     inside = (
-        np.logical_and(q._array >= 0, q._array <= 1).all() if isinstance(q._array, np.ndarray) else True
+        np.logical_and(given >= 0, given <= 1).all() if isinstance(given := settle(q._array), np.ndarray) else True
     )  # as PyTorch, no wait for a GPU
     if not inside:
         raise ArgumentError(f"{name}: some of q lie outside [0, 1]; give 0.5 for the middle")

@@ -11,6 +11,7 @@ import numpy as np
 from tritensor.ground import dtypes, shortcuts
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.array import from_host
+from tritensor.ops.lazy_array import settle
 from tritensor.ops.table import ops
 from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor, new_tensor
@@ -68,9 +69,9 @@ def _check_sorter(shape: tuple[int, ...], sorter: Tensor) -> None:
     if sorter._array.dtype != INT64:
         raise DTypeError(f"searchsorted: sorter is {sorter.dtype.name}; it takes int64, such as argsort gives")
     # On a GPU the look would wait.
-    on_host = isinstance(sorter._array, np.ndarray) and sorter._array.size
+    places = settle(sorter._array)
     shortcuts.note_values_read()
-    if on_host and not 0 <= int(sorter._array.min()) <= int(sorter._array.max()) < shape[-1]:
+    if isinstance(places, np.ndarray) and places.size and not 0 <= int(places.min()) <= int(places.max()) < shape[-1]:
         raise ArgumentError(f"searchsorted: sorter points outside 0 to {shape[-1] - 1}")
 
 

@@ -28,7 +28,7 @@ def _apply_elementwise(name: str, f: Callable[..., Any], x: Tensor, *others: Ten
     if not callable(f):
         raise TypeError(f"{name}: callable is {f!r}; give a function of {1 + len(others)} numbers")
     for t in (x, *others):
-        if isinstance(t._array, CudaArray):
+        if t.is_cuda:
             raise DeviceError(f"{name}: the tensor is on {t.device}; Python functions are called with numbers of the CPU, use .cpu() first")
         if t._tracked:
             raise GradError(f"{name}: the tensor requires grad, and a Python function has no gradient; call it on x.detach()")

@@ -11,6 +11,7 @@ from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray, device_of
+from tritensor.ops.lazy_array import settle
 from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function
@@ -121,7 +122,7 @@ def to_dense(x: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -
 def is_shared(x: Tensor) -> bool:
     """Whether another process could see this memory: True on a GPU, as in PyTorch; on the CPU after share_memory_(), or where it came from
     another process."""
-    return isinstance(x._array, CudaArray) or (type(x._array) is np.ndarray and in_shared_memory(x._array))
+    return x.is_cuda or (type(array := settle(x._array)) is np.ndarray and in_shared_memory(array))
 
 
 @function(free=False)
@@ -135,7 +136,7 @@ def share_memory_(x: Tensor) -> Tensor:
     # GPU memory is shared with other processes by the driver's handles, not by this.
     if x.is_meta:
         raise no_values("share_memory_", "another process would see values")
-    if not isinstance(x._array, CudaArray):
+    if not x.is_cuda:
         move_to_shared_memory(x)
         provider("multiprocessing")  # from now on Python's queues send tensors without a copy
     return x
