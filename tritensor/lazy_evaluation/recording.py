@@ -19,6 +19,7 @@ from tritensor.ground.device import cpu
 from tritensor.ground.strides import contiguous_strides, elementwise_strides
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
+from tritensor.lazy_evaluation.adoption import adopt
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
 from tritensor.ops.array import device_of, element_strides
 from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, run_before_write, settle
@@ -135,7 +136,7 @@ def _note_versions(segment: Segment, inputs: tuple[Any, ...], arrays: list[Any])
         if type(a) is not LazyArray and isinstance(x, dispatcher._Tensor):
             counter = x._version_counter
             if counter is not None:
-                segment.versions.append((counter, counter.value))
+                segment.versions[id(a)] = counter, counter.value
 
 
 # -- gradients
@@ -236,10 +237,11 @@ def laid(g: LazyArray, strides: tuple[int, ...] | None) -> LazyArray:
 # -- writes
 def write(x: Any, value: Any) -> None:
     """A tensor gets the contents of another one of its shape, type and device. The caller has seen to the graph, and counts the write."""
-    target, source = x._array, value._array
-    if type(target) is not LazyArray or target.storage.value is None:
-        copy_into(target, source)
+    compute_now(*[t for t in (x,) if type(t._array) is LazyArray and not t._array.pending])
+    if type(x._array) is not LazyArray and (here.segment is None or not adopt(x, here.segment)):
+        copy_into(x._array, value._array)
         return
+    target, source = x._array, value._array
     storage, segment = target.storage, target.storage.segment
     with segment.lock:
         item = segment.operand(source)

@@ -35,7 +35,7 @@ class Segment:
         self.tensors: list[weakref.ref[Any]] = []  # which are given their arrays when these are there
         self.nodes: list[weakref.ref[Any]] = []
         self.leaves: dict[int, Value] = {}
-        self.versions: list[tuple[Any, int]] = []  # of tensors that were read: counters of writes, and what they were
+        self.versions: dict[int, tuple[Any, int]] = {}  # of memory that was read, by its array: the counter of writes, and what it said
         self.lock = threading.RLock()
 
     # -- what goes in
@@ -134,14 +134,14 @@ class Segment:
                 raise
             finally:
                 here.segment = before
-            self.versions = []
+            self.versions = {}
             _hand_out(tensors, nodes)
             if failed:
                 raise next(iter(failed.values()))
 
     def _refuse_stale(self) -> None:
         """What was read must be as it was."""
-        for counter, seen in self.versions:
+        for counter, seen in self.versions.values():
             if counter.value != seen:
                 raise RuntimeError(f"lazy: {counter.writer} wrote to memory that waiting calls read; this is a mistake of tritensor's, please report it")
 

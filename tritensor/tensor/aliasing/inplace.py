@@ -174,6 +174,7 @@ def overwrite(
     if WrappedArray in (type(x._array), type(value._array)):
         transform.current.write(x._array, value, name, since, beside)
     elif here.segment is not None or LazyArray in (type(x._array), type(value._array)):
+        a = b = None  # it counts who holds the memory
         provider("lazy_evaluation.recording").write(x, value)
     else:
         copy_into(a, value._array)

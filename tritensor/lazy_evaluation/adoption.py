@@ -1,0 +1,82 @@
+"""Adoption: memory that there is becomes lazy when a tensor is written in place, where nobody but that tensor, its base and their views looks at it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from tritensor.lazy_evaluation.segment import Segment
+from tritensor.ops.array import CudaArray, element_strides
+from tritensor.ops.lazy_array import LazyArray
+from tritensor.tensor.aliasing.views import find_views
+from tritensor.tensor.core import Tensor
+
+_BY_THE_WAY = 2  # references to an object while its references are counted: a name here, and the counting's
+
+
+def adopt(x: Tensor, segment: Segment) -> bool:
+    """Let a tensor, the tensor that it is a view of and all views of that look at their memory as it will be, so that a write can wait. False where
+    somebody else would see the write late: a numpy array that shares the memory, a tensor that detach() or .data gave, a table of addresses."""
+    root = x if x._view_path is None else x._view_path[0]
+    family = [root, *find_views(root)]
+    kind = type(root._array)
+    if kind not in (np.ndarray, CudaArray) or any([type(t._array) is not kind for t in family]) or not _is_private(family, segment):
+        return False
+    offsets = [_address(t._array) - _address(root._array) for t in family]
+    if min(offsets) < 0 or 0 in root._array.shape:
+        return False
+    for t in family:
+        segment.versions.pop(id(t._array), None)  # from now on writes are noted
+    whole = segment.hold(segment.leaf(root._array), home=root._array)
+    for t, first in zip(family, offsets, strict=True):
+        if t is root:
+            t._set_array(whole)
+            continue
+        array: Any = t._array
+        window = LazyArray(whole.storage, tuple(array.shape), array.dtype, tuple(element_strides(array)))
+        window.first = first
+        t._set_array(window)
+    return True
+
+
+def _is_private(family: list[Tensor], segment: Segment) -> bool:
+    """Whether all references to the memory are those of a family's tensors, and of the segment's leaves."""
+    if type(family[0]._array) is np.ndarray and not family[0]._array.flags.writeable:
+        return False
+    if not all([_is_held_by_these(t._array, family, segment) for t in family]):
+        return False
+    owner = _owner(family[0]._array)
+    if owner is None:
+        return False
+    held = {id(t._array): t._array for t in family}
+    held |= {k: v.array for k, v in segment.leaves.items() if v.array is not None}
+    references = sum([_holds(a, owner) for a in held.values()])
+    references += sum([a is owner for a in held.values()])  # in the dictionary here
+    references += sum([t._array is owner for t in family]) + (id(owner) in segment.leaves)
+    return sys.getrefcount(owner) <= references + _BY_THE_WAY
+
+
+def _is_held_by_these(array: Any, family: list[Tensor], segment: Segment) -> bool:
+    """Whether nobody else holds an array."""
+    holders = sum([t._array is array for t in family]) + (id(array) in segment.leaves)
+    return sys.getrefcount(array) <= holders + _BY_THE_WAY + 1  # the caller's, on the way here
+
+
+def _owner(array: Any) -> Any:
+    """What holds an array's memory: a storage, or the array of numpy's that has allocated it; None where it is a buffer of others."""
+    if type(array) is CudaArray:
+        return array.storage
+    while type(array.base) is np.ndarray:
+        array = array.base
+    return array if array.base is None else None
+
+
+def _holds(array: Any, owner: Any) -> bool:
+    """Whether an array holds a reference to the owner of its memory."""
+    return (array.storage if type(array) is CudaArray else array.base) is owner
+
+
+def _address(array: Any) -> int:
+    return array.pointer if type(array) is CudaArray else int(array.ctypes.data)
