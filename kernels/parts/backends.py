@@ -225,6 +225,8 @@ def translate(formula: Any, backend: Any) -> types.FunctionType:
         other = fn.__globals__.get(name)
         if isinstance(other, types.ModuleType) and other.__name__ == _MATHS:
             names[name] = backend  # also where it was imported under another name
+        elif isinstance(other, types.ModuleType) and other.__name__ == "triton.language":
+            names[name] = getattr(backend, "triton", other)  # what an oracle has in its place
         elif isinstance(getattr(other, "fn", None), types.FunctionType):
             names[name] = translate(other, backend)
         elif isinstance(other, types.ModuleType) and other.__name__.startswith(_SPECIAL):
