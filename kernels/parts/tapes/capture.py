@@ -76,6 +76,11 @@ def capture(function: Callable[..., Any], args: Sequence[Any], attrs: dict[str, 
 _known: dict[Any, Captured | None] = {}
 
 
+def forward_of(op: Op) -> Callable[..., Any] | None:
+    """What a GPU runs of an op but for those that go by the host: its kernels' corner, of a view the function that all devices share."""
+    return op.cpu if op.view else op.forward
+
+
 def steps_of(op: Op, corner: str | int, args: Sequence[Any], attrs: dict[str, Any]) -> Captured | None:
     """`capture` of a corner of an op, remembered: "forward", or the place of one of `op.backward.functions` (0 for a joint one).
 
@@ -89,7 +94,7 @@ def steps_of(op: Op, corner: str | int, args: Sequence[Any], attrs: dict[str, An
         pass
     except TypeError:  # an argument that cannot be hashed, as a list of numbers
         key = None
-    found = op.forward if corner == "forward" else None if op.backward is None else op.backward.functions[corner]
+    found = forward_of(op) if corner == "forward" else None if op.backward is None else op.backward.functions[corner]
     captured = None if found is None else capture(found, tuple([_dry_argument(a) for a in args]), attrs)
     if key is not None:
         if len(known) >= KNOWN:

@@ -12,9 +12,10 @@ import numpy as np
 
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu.float_conversions import as_integers
+from tritensor.kernels.parts.half_precision import functions as half
 from tritensor.kernels.parts.tapes.capture import Captured
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
-from tritensor.ops.array import CudaArray
+from tritensor.ops.array import CudaArray, as_strided
 from tritensor.ops.replay.steps import Folded, Pointwise, Spreading
 
 
@@ -104,8 +105,12 @@ def _result(value: Any, captured: Captured, args: Sequence[Any], memory: _Memory
         return tuple([_result(v, captured, args, memory) for v in value])
     if not isinstance(value, CudaArray):
         return value
-    same = [a for t, a in zip(captured.args, args, strict=True) if t is value]
-    return same[0] if same else memory.view(value).copy(order="K")
+    for there, own in zip(captured.args, args, strict=True):
+        if there is value:
+            return own
+        if isinstance(there, CudaArray) and there.storage is value.storage and there.dtype == value.dtype:
+            return as_strided(own, value.shape, value.strides, value.offset - there.offset)
+    return memory.view(value).copy(order="K")
 
 
 class _Memory:
@@ -141,9 +146,11 @@ class _Memory:
 
 def _run_pointwise(step: Pointwise, memory: _Memory) -> None:
     values = [memory.view(x) if isinstance(x, CudaArray) else _number(x) for x in step.operands]
+    if 0 in step.outs[0].shape:  # nothing is launched
+        return
     made = [pointwise(f, [values[k] for k in picks], step.wide) for f, picks in zip(step.formulas, step.picks, strict=True)]
     for out, y in zip(step.outs, made, strict=True):
-        memory.view(out)[...] = stored(y if out.ndim else y.reshape(()), out.dtype)
+        memory.view(out)[...] = stored(y.reshape(y.shape[y.ndim - out.ndim :]), out.dtype)
 
 
 def _in_rows(x: np.ndarray, dims: Sequence[int]) -> np.ndarray:
@@ -174,15 +181,23 @@ _RUN: dict[type, Callable[[Any, _Memory], None]] = {Pointwise: _run_pointwise, F
 
 # -- formulas in numpy
 class _Values(np.ndarray):
-    """An array that is converted as Triton's are."""
+    """An array with what a formula asks of a kernel's values beyond operators; whole numbers are divided as kernels divide them, towards 0."""
 
     def to(self, dtype: Any, bitcast: bool = False) -> Any:
         return self.view(dtype) if bitcast else self.astype(dtype)
 
+    def __floordiv__(self, other: Any) -> Any:
+        if self.dtype.kind in "iu":
+            return np.ndarray.__floordiv__(self - self % other, other)
+        return super().__floordiv__(other)
+
+    def __mod__(self, other: Any) -> Any:
+        return np.fmod(self, other) if self.dtype.kind in "iu" else super().__mod__(other)
+
 
 def _values(x: Any) -> Any:
-    """An array of numpy's, of one dimension at least, as formulas get it; anything else as it is."""
-    return np.atleast_1d(x).view(_Values) if isinstance(x, np.ndarray | np.generic) else x
+    """An array of numpy's, of two dimensions at least as a kernel's tile, as formulas get it; anything else as it is."""
+    return np.atleast_2d(x).view(_Values) if isinstance(x, np.ndarray | np.generic) else x
 
 
 def _number(x: Any) -> Any:
@@ -226,7 +241,12 @@ _TRITON = types.SimpleNamespace(
     full=_wrapped(np.full), max=np.max, PropagateNan=types.SimpleNamespace(ALL="all"), constexpr=lambda x: x, static_range=range,
     int1=np.dtype(bool), float32=np.dtype(np.float32), float64=np.dtype(np.float64), **_TYPES,
 )  # fmt: skip
-_FUNCTIONS = types.SimpleNamespace(**{k: f if k == "choose" else _wrapped(f) for k, f in vars(backends.on_numpy).items()}, triton=_TRITON)
+# the exact functions, of which these are approximations that 16 bits do not tell from them
+_HALF = types.SimpleNamespace(exp=_wrapped(np.exp), exp2=_wrapped(np.exp2), reciprocal=lambda x: 1.0 / x, div=_wrapped(np.divide))
+_FUNCTIONS = types.SimpleNamespace(
+    **{k: f if k == "choose" else _wrapped(f) for k, f in vars(backends.on_numpy).items()},
+    modules={"triton.language": _TRITON, half.__name__: _HALF},
+)
 
 
 @cache
