@@ -27,13 +27,11 @@ def evaluate(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any] = 
     """
     shape = np.broadcast_shapes(*[x.shape for x in inputs]) if inputs else (1, 1)
     values: list[np.ndarray] = [*inputs, *[np.full((1,) * max(len(shape), 1), n, d) for n, d in zip(numbers, tape.numbers, strict=True)]]
-    with np.errstate(all="ignore"):
-        for step in tape.steps:
-            if isinstance(step, Step):
-                y = pointwise(step.formula, [values[k] for k in step.picks], step.wide)
-                values.append(stored(y, step.dtype))
-            else:
-                values += _folded_rows(step, values, shape)
+    for step in tape.steps:
+        if isinstance(step, Step):
+            values.append(stored(pointwise(step.formula, [values[k] for k in step.picks], step.wide), step.dtype))
+        else:
+            values += _folded_rows(step, values, shape)
     return tuple([values[k] for k in tape.stores])
 
 
@@ -41,19 +39,28 @@ def _folded_rows(step: Fold, values: Sequence[np.ndarray], shape: tuple[int, ...
     """A fold's values, one per row each."""
     xs = [np.broadcast_to(values[k], (max(shape[0], len(values[k])), shape[1])) for k in step.picks]
     found = folded(step.functions, xs, step.states, [values[k] for k in step.scalars], [values[k] for k in step.numbers])
-    return [y.astype(d) for y, d in zip(found, step.dtypes, strict=True)]
+    return [stored(np.asarray(y), d) for y, d in zip(found, step.dtypes, strict=True)]
 
 
 def pointwise(formula: Any, values: Sequence[np.ndarray], wide: bool) -> np.ndarray:
     """A formula of arrays as the elementwise kernel reads them: floats widened, booleans as int8; not yet rounded to a type."""
-    return np.asarray(_as_numpy(formula)(*[_widened(x, np.dtype(np.float64 if wide else np.float32)) for x in values]))
+    kind = np.dtype(np.float64 if wide else np.float32)
+    with np.errstate(all="ignore"):
+        y = np.asarray(_as_numpy(formula)(*[_widened(x, kind) for x in values]))
+    return _cut(y, max([x.ndim for x in values]))
+
+
+def _cut(y: np.ndarray, ndim: int) -> np.ndarray:
+    """A value without the leading dimensions that formulas are given more than it has."""
+    return y.reshape(y.shape[max(y.ndim - ndim, 0) :])
 
 
 def stored(y: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Values as a kernel writes them to memory of a type, see `maths.stored`."""
     if dtype.kind in "iu" and y.dtype.kind == "f":
         return as_integers(y, dtype)
-    return y != 0 if dtype.kind == "b" else y.astype(dtype)
+    with np.errstate(all="ignore"):
+        return y != 0 if dtype.kind == "b" else y.astype(dtype)
 
 
 def folded(
@@ -93,8 +100,8 @@ def run_steps(captured: Captured, args: Sequence[Any]) -> Any:
     """What the corner returns for arrays of numpy's in the places of `captured.args`, whose layouts they have; of what it writes they are written, too."""
     memory = _Memory()
     memory.lend(captured.args, args)
-    with np.errstate(all="ignore"):
-        for step in captured.steps:
+    for step in captured.steps:
+        with np.errstate(all="ignore"):
             _RUN[type(step)](step, memory)
     memory.give_back(captured.args, args)
     return _result(captured.results, captured, args, memory)
@@ -109,8 +116,16 @@ def _result(value: Any, captured: Captured, args: Sequence[Any], memory: _Memory
         if there is value:
             return own
         if isinstance(there, CudaArray) and there.storage is value.storage and there.dtype == value.dtype:
-            return as_strided(own, value.shape, value.strides, value.offset - there.offset)
+            return _view(own, value, value.offset - there.offset)
     return memory.view(value).copy(order="K")
+
+
+def _view(x: np.ndarray, like: CudaArray, offset: int) -> np.ndarray:
+    """A view of the caller's array that lies as `like` does, `offset` elements behind its first element or before it."""
+    turned = [s < 0 for s in x.strides]
+    first = x[(*[slice(None, None, -1 if back else 1) for back in turned], ...)]  # that of the lowest address
+    low = sum([s * (n - 1) for n, s, back in zip(x.shape, x.strides, turned, strict=True) if back]) // x.itemsize if x.size else 0
+    return as_strided(first, like.shape, like.strides, offset - low)  # type: ignore[no-any-return]
 
 
 class _Memory:
@@ -150,7 +165,7 @@ def _run_pointwise(step: Pointwise, memory: _Memory) -> None:
         return
     made = [pointwise(f, [values[k] for k in picks], step.wide) for f, picks in zip(step.formulas, step.picks, strict=True)]
     for out, y in zip(step.outs, made, strict=True):
-        memory.view(out)[...] = stored(y.reshape(y.shape[y.ndim - out.ndim :]), out.dtype)
+        memory.view(out)[...] = stored(_cut(y, out.ndim), out.dtype)
 
 
 def _in_rows(x: np.ndarray, dims: Sequence[int]) -> np.ndarray:
