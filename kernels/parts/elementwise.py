@@ -240,7 +240,9 @@ def run(
     )  # fmt: skip
 
 
-def _step(formulas: Sequence[Any], picks: Sequence[Any], operands: Sequence[Any], outs: Sequence[CudaArray], scalars_as: np.dtype) -> Pointwise:
+def _step(
+    formulas: Sequence[Any], picks: Sequence[Any], operands: Sequence[Any], outs: Sequence[CudaArray], scalars_as: np.dtype
+) -> Pointwise:
     """A call of `run` as the step that it is."""
     wide = bool(scalars_as == np.float64) or any([isinstance(x, CudaArray) and x.dtype == np.float64 for x in operands])
     given = tuple([x if isinstance(x, CudaArray) else scalar(x, scalars_as) for x in operands])

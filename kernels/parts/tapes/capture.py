@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def forward_of(op: Op) -> Callable[..., Any] | None:
     return op.cpu if op.view else op.forward
 
 
-def steps_of(op: Op, corner: str | int, args: Sequence[Any], attrs: dict[str, Any]) -> Captured | None:
+def steps_of(op: Op, corner: Literal["forward"] | int, args: Sequence[Any], attrs: dict[str, Any]) -> Captured | None:
     """`capture` of a corner of an op, remembered: "forward", or the place of one of `op.backward.functions` (0 for a joint one).
 
     args: as the corner takes them, an ArraySpec for every array. None, too, where the op has no such corner.
@@ -94,7 +94,7 @@ def steps_of(op: Op, corner: str | int, args: Sequence[Any], attrs: dict[str, An
         pass
     except TypeError:  # an argument that cannot be hashed, as a list of numbers
         key = None
-    found = forward_of(op) if corner == "forward" else None if op.backward is None else op.backward.functions[corner]
+    found = forward_of(op) if isinstance(corner, str) else None if op.backward is None else op.backward.functions[corner]
     captured = None if found is None else capture(found, tuple([_dry_argument(a) for a in args]), attrs)
     if key is not None:
         if len(known) >= KNOWN:

@@ -35,7 +35,9 @@ def asked_types(op: Op) -> list[str]:
     return [t for t in ("float32", "float64", "bfloat16", "int32", "uint8", "bool") if t in types(op)] or [types(op)[0]]
 
 
-@pytest.mark.parametrize("op", [op for op in own_ops() if op.name in json.loads(RECORD.read_text())["forward"]["whole"]], ids=lambda op: op.name)
+@pytest.mark.parametrize(
+    "op", [op for op in own_ops() if op.name in json.loads(RECORD.read_text())["forward"]["whole"]], ids=lambda op: op.name
+)
 def test_steps_compute_what_the_op_does(op: Op) -> None:
     """Forward against the reference, backward against the rule, in every layout that the walk asks of an op."""
     made, readings = read(op)
@@ -49,7 +51,8 @@ def test_steps_compute_what_the_op_does(op: Op) -> None:
             found += [f"{case}: {line}" for line in said]
             asked += n
     assert not found, f"{len(found)} findings\n" + "\n".join(found[:20])
-    assert asked and not readings[0].opaque
+    assert asked
+    assert not readings[0].opaque
 
 
 def test_no_op_lost_its_steps() -> None:
@@ -67,37 +70,52 @@ def test_a_pointwise_step_is_what_run_was_given() -> None:
     assert captured is not None
     (step,) = captured.steps
     assert isinstance(step, Pointwise)
-    assert step.operands[0] is x and step.operands[1] is y and step.operands[2] == 0.5 and type(step.operands[2]) is float
-    assert step.picks == ((0, 1, 2),) and not step.wide and step.outs == (captured.results,)
-    assert captured.results.shape == (3, 4) and captured.results.storage not in (x.storage, y.storage)
+    assert step.operands[0] is x
+    assert step.operands[1] is y
+    assert step.operands[2] == 0.5
+    assert type(step.operands[2]) is float
+    assert step.picks == ((0, 1, 2),)
+    assert not step.wide
+    assert step.outs == (captured.results,)
+    assert captured.results.shape == (3, 4)
+    assert captured.results.storage not in (x.storage, y.storage)
 
 
 def test_numbers_are_as_the_kernel_gets_them() -> None:
     wide = capture(registry["add"].forward, (dry((3,), F64), 2), {})  # type: ignore[arg-type]
     whole = capture(registry["add"].forward, (dry((3,), np.dtype(np.int8)), 2), {})  # type: ignore[arg-type]
-    assert wide is not None and whole is not None
-    assert type(wide.steps[0].operands[1]) is np.float64 and wide.steps[0].wide  # type: ignore[union-attr]
-    assert type(whole.steps[0].operands[1]) is np.int8 and not whole.steps[0].wide  # type: ignore[union-attr]
+    assert wide is not None
+    assert whole is not None
+    assert type(wide.steps[0].operands[1]) is np.float64
+    assert wide.steps[0].wide
+    assert type(whole.steps[0].operands[1]) is np.int8
+    assert not whole.steps[0].wide
 
 
 def test_the_corner_picks_the_formula() -> None:
     x = dry((8,), F32)
     exact = capture(registry["gelu"].forward, (x,), {"approximate": "none"})  # type: ignore[arg-type]
     by_tanh = capture(registry["gelu"].forward, (x,), {"approximate": "tanh"})  # type: ignore[arg-type]
-    assert exact is not None and by_tanh is not None
-    assert exact.steps[0].formulas == (gelu,) and by_tanh.steps[0].formulas == (gelu_tanh,)  # type: ignore[union-attr]
+    assert exact is not None
+    assert by_tanh is not None
+    assert exact.steps[0].formulas == (gelu,)
+    assert by_tanh.steps[0].formulas == (gelu_tanh,)
 
 
 def test_half_types_keep_the_corners_formula() -> None:
     captured = capture(registry["gelu"].forward, (dry((8,), BF16),), {"approximate": "none"})  # type: ignore[arg-type]
-    assert captured is not None and captured.steps[0].formulas == (gelu,)  # type: ignore[union-attr]
+    assert captured is not None
+    assert captured.steps[0].formulas == (gelu,)
 
 
 def test_a_split_fold_is_one_step() -> None:
     captured = capture(registry["sum"].forward, (dry((1 << 22,), F32),), {"dim": (0,), "keepdim": False})  # type: ignore[arg-type]
     assert captured is not None
     (step,) = captured.steps
-    assert isinstance(step, Folded) and step.dims == (0,) and step.ys == (captured.results,) and step.states == (F32,)
+    assert isinstance(step, Folded)
+    assert step.dims == (0,)
+    assert step.ys == (captured.results,)
+    assert step.states == (F32,)
 
 
 def test_a_gradient_that_spreads() -> None:
@@ -106,15 +124,21 @@ def test_a_gradient_that_spreads() -> None:
     x, g = dry((4, 6), F32), dry((4, 1), F32)
     values = {"x": x, "dim": (1,), "keepdim": True, "correction": 1}
     captured = capture(op.backward.functions[0], (g, *[values[n] for n in op.backward.names[0]]), {})  # type: ignore[arg-type]
-    assert captured is not None and any(isinstance(s, Spreading) for s in captured.steps)
+    assert captured is not None
+    assert any(isinstance(s, Spreading) for s in captured.steps)
 
 
 def test_fills_and_copies_are_pointwise() -> None:
     filled = capture(registry["constant_pad"].forward, (dry((2, 3), F32),), {"sides": ((0, 0), (1, 2)), "value": 7})  # type: ignore[arg-type]
     assert filled is not None
     fill, copy = filled.steps
-    assert isinstance(fill, Pointwise) and fill.operands == (7.0,) and fill.formulas == (unchanged,)
-    assert isinstance(copy, Pointwise) and copy.outs[0].storage is fill.outs[0].storage and copy.outs[0].offset == 1 and copy.outs[0].shape == (2, 3)
+    assert isinstance(fill, Pointwise)
+    assert fill.operands == (7.0,)
+    assert fill.formulas == (unchanged,)
+    assert isinstance(copy, Pointwise)
+    assert copy.outs[0].storage is fill.outs[0].storage
+    assert copy.outs[0].offset == 1
+    assert copy.outs[0].shape == (2, 3)
 
 
 def test_parts_side_by_side_are_copies_into_windows() -> None:
@@ -129,10 +153,14 @@ def test_a_result_may_be_an_argument_or_a_view_of_one() -> None:
     assert add.backward is not None
     g = dry((3, 4), F32)
     unchanged_g = capture(add.backward.functions[0], (g,), {})  # type: ignore[arg-type]
-    assert unchanged_g is not None and unchanged_g.results is g and not unchanged_g.steps
+    assert unchanged_g is not None
+    assert unchanged_g.results is g
+    assert not unchanged_g.steps
     turned = steps_of(flip, "forward", (ArraySpec((3, 4), F32, (4, 1)),), {"dims": (1, 0)})
-    assert turned is not None and not turned.steps
-    assert turned.results.storage is turned.args[0].storage and turned.results.strides == (1, 4)
+    assert turned is not None
+    assert not turned.steps
+    assert turned.results.storage is turned.args[0].storage
+    assert turned.results.strides == (1, 4)
 
 
 # -- what has no steps
@@ -161,7 +189,8 @@ def test_memory_is_not_there(touch: Any) -> None:
             raised.append(error)
             raise
 
-    assert capture(corner, (dry((3,), F32),), {}) is None and raised
+    assert capture(corner, (dry((3,), F32),), {}) is None
+    assert raised
     assert here.recorder is None
 
 
@@ -197,8 +226,16 @@ def test_the_recorder_says_why() -> None:
 def test_captures_are_remembered() -> None:
     op, spec = registry["add"], ArraySpec((3, 4), F32, (4, 1))
     first = steps_of(op, "forward", (spec, 2.0), {})
-    assert first is not None and steps_of(op, "forward", (spec, 2.0), {}) is first
-    others = [(spec, 2), (spec, -0.0), (spec, 0.0), (ArraySpec((3, 4), F32, (1, 3)), 2.0), (ArraySpec((3, 4), F64, (4, 1)), 2.0), (spec, spec)]
+    assert first is not None
+    assert steps_of(op, "forward", (spec, 2.0), {}) is first
+    others = [
+        (spec, 2),
+        (spec, -0.0),
+        (spec, 0.0),
+        (ArraySpec((3, 4), F32, (1, 3)), 2.0),
+        (ArraySpec((3, 4), F64, (4, 1)), 2.0),
+        (spec, spec),
+    ]
     found = [steps_of(op, "forward", args, {}) for args in others]
     assert len({id(c) for c in [first, *found]}) == 1 + len(others)
     assert found[3].results.strides == (1, 3)  # type: ignore[union-attr]
@@ -207,7 +244,9 @@ def test_captures_are_remembered() -> None:
 def test_a_gradient_is_looked_up_by_its_place() -> None:
     spec = ArraySpec((3,), F32, (1,))
     left, right = (steps_of(registry["div"], i, (spec, spec, spec)[: 2 + i], {}) for i in (0, 1))
-    assert left is not None and right is not None and left.steps != right.steps
+    assert left is not None
+    assert right is not None
+    assert left.steps != right.steps
     assert steps_of(registry["eq"], 0, (spec, spec), {}) is None
 
 
@@ -226,10 +265,12 @@ def test_an_authors_op_takes_part_and_another_in_its_place_is_captured_anew() ->
     made = elementwise("tripled_of_capture", _tripled, _tripled_grad, lambda x: x * 3.0)
     try:
         first = steps_of(made, "forward", (spec,), {})
-        assert first is not None and first.steps[0].formulas == (_tripled,)  # type: ignore[union-attr]
+        assert first is not None
+        assert first.steps[0].formulas == (_tripled,)
         elementwise("tripled_of_capture", _tripled, _tripled_grad, lambda x: x * 3.0, replace=True)
         again = steps_of(made, "forward", (spec,), {})
-        assert again is not None and again is not first
+        assert again is not None
+        assert again is not first
     finally:
         registry.pop("tripled_of_capture")
 
@@ -239,9 +280,11 @@ def test_threads_capture_at_once() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda n: capture(registry[n].forward, (dry((4,), F32), dry((4,), F32)), {}), names))  # type: ignore[arg-type]
     for name, captured in zip(names, found, strict=True):
-        assert captured is not None and len(captured.steps) == 1
+        assert captured is not None
+        assert len(captured.steps) == 1
         alone = capture(registry[name].forward, (dry((4,), F32), dry((4,), F32)), {})  # type: ignore[arg-type]
-        assert alone is not None and captured.steps[0].formulas == alone.steps[0].formulas  # type: ignore[union-attr]
+        assert alone is not None
+        assert captured.steps[0].formulas == alone.steps[0].formulas
 
 
 def test_a_process_on_the_cpu_alone_captures() -> None:

@@ -56,7 +56,8 @@ def test_values_between_steps_are_rounded_to_their_types() -> None:
     tape = Tape((BF16, BF16), (F32,), (Step(_product, (0, 1), BF16, False), Step(_shifted, (3, 2), BF16, False)), (3, 4))
     first, second = evaluate(tape, (x, y), (0.5,))
     product = (x.astype(F32) * y.astype(F32)).astype(BF16)
-    assert (first == product).all() and first.dtype == BF16
+    assert (first == product).all()
+    assert first.dtype == BF16
     assert (second == (product.astype(F32) - np.float32(0.5)).astype(BF16)).all()
     assert (second != (x.astype(F32) * y.astype(F32) - np.float32(0.5)).astype(BF16)).any()
 
@@ -72,7 +73,10 @@ def test_wide_steps_compute_in_float64() -> None:
 def test_booleans_and_integers() -> None:
     a, b = np.array([1, -5, 3], I32), np.array([True, False, True])
     got, more = evaluate(Tape((I32, BOOL), (), (Step(_product, (0, 1), I32, False), Step(_above, (0, 2), BOOL, False)), (2, 3)), (a, b))
-    assert got.tolist() == [1, 0, 3] and got.dtype == I32 and more.tolist() == [False, False, False] and more.dtype == BOOL
+    assert got.tolist() == [1, 0, 3]
+    assert got.dtype == I32
+    assert more.tolist() == [False, False, False]
+    assert more.dtype == BOOL
 
 
 def test_a_row_tape_with_values_per_row_per_column_and_a_number() -> None:
@@ -81,8 +85,10 @@ def test_a_row_tape_with_values_per_row_per_column_and_a_number() -> None:
     mean = Fold(ReductionFunctions(value, add, _share, zero), (0,), (2,), (), (F32,), (F32,))
     tape = Tape((F32, F32), (F32,), (mean, Step(_shifted, (0, 3), F32, False), Step(_product, (4, 1), F32, False)), (3, 5))
     means, got = evaluate(tape, (x, w), (8.0,))
-    assert means.shape == (3, 1) and np.allclose(means, x.mean(1, keepdims=True), rtol=1e-6, atol=1e-7)
-    assert (got == (x - means) * w).all() and got.dtype == F32
+    assert means.shape == (3, 1)
+    assert np.allclose(means, x.mean(1, keepdims=True), rtol=1e-6, atol=1e-7)
+    assert (got == (x - means) * w).all()
+    assert got.dtype == F32
 
 
 def test_a_fold_of_what_a_step_made_and_of_none_but_columns() -> None:
@@ -90,8 +96,10 @@ def test_a_fold_of_what_a_step_made_and_of_none_but_columns() -> None:
     squares = Fold(ReductionFunctions(_squared, add, None, zero), (2,), (), (), (F64,), (F32,))
     columns = Fold(SUM, (1,), (), (), (F32,), (F32,))
     got, per_row = evaluate(Tape((F32, F32), (), (Step(_product, (0, 1), F32, False), squares, columns), (3, 4)), (x, w))
-    assert np.allclose(got, ((x * w) ** 2).sum(1, keepdims=True), rtol=1e-6) and got.dtype == F32
-    assert per_row.shape == (2, 1) and np.allclose(per_row, w.sum())
+    assert np.allclose(got, ((x * w) ** 2).sum(1, keepdims=True), rtol=1e-6)
+    assert got.dtype == F32
+    assert per_row.shape == (2, 1)
+    assert np.allclose(per_row, w.sum())
 
 
 def test_map_takes_the_index_and_numbers() -> None:
