@@ -123,7 +123,8 @@ def _result(value: Any, captured: Captured, args: Sequence[Any], memory: _Memory
 def _view(x: np.ndarray, like: CudaArray, offset: int) -> np.ndarray:
     """A view of the caller's array that lies as `like` does, `offset` elements behind its first element or before it."""
     turned = [s < 0 for s in x.strides]
-    first = np.flip(x, [d for d, back in enumerate(turned) if back])  # that of the lowest address
+    index: Any = (*[slice(None, None, -1 if back else 1) for back in turned], ...)
+    first = x[index]  # that of the lowest address
     low = sum([s * (n - 1) for n, s, back in zip(x.shape, x.strides, turned, strict=True) if back]) // x.itemsize if x.size else 0
     return as_strided(first, like.shape, like.strides, offset - low)  # type: ignore[no-any-return]
 
