@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
+from tritensor.cuda.launch import register_conversion
 from tritensor.ground.device import gpu
 from tritensor.ground.errors import DeviceError, DTypeError
 from tritensor.ground.strides import contiguous_strides
@@ -15,7 +16,7 @@ from tritensor.ground.thread_state import here
 from tritensor.ops import replay
 from tritensor.ops.array import CudaArray
 from tritensor.ops.replay.recorder import NOWHERE, Imagined, NotThere
-from tritensor.ops.replay.steps import Folded, Pointwise, Spreading, StepRecorder
+from tritensor.ops.replay.steps import Folded, NotSteps, Pointwise, Spreading, StepRecorder
 from tritensor.ops.table import Op
 
 KNOWN = 8192  # captures that are kept; when there are more, all are dropped
@@ -43,15 +44,29 @@ class Captured(NamedTuple):
     results: Any
 
 
-def dry(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None) -> CudaArray:
-    """An array of a GPU without memory: C-ordered, or of these strides (in elements). It is told by its storage, which is its own.
+class DryArray(CudaArray):
+    """An array of a GPU without memory, told by its storage, which it shares with its views alone. Its values and its address are not to be had:
+    who reads or writes it, asks for `data_ptr` or launches a kernel with it raises NotThere."""
 
-    Reading and writing it from the host raises NotThere; its address is one that no device has.
-    """
+    __slots__ = ()
+
+    def data_ptr(self) -> NoReturn:
+        raise NotThere("an array without memory is asked for its address")
+
+
+def _refuse_launch(x: DryArray, kernel: str, parameter: str) -> NoReturn:
+    raise NotSteps(f"{kernel} is launched with an array without memory for {parameter}")
+
+
+register_conversion(DryArray, _refuse_launch)
+
+
+def dry(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None) -> DryArray:
+    """An array without memory: C-ordered, or of these strides (in elements)."""
     strides = contiguous_strides(shape) if strides is None else strides
     backwards = sum([step * (n - 1) for n, step in zip(shape, strides, strict=True) if step < 0 and n > 0])
     nbytes = (1 + sum([abs(step) * (n - 1) for n, step in zip(shape, strides, strict=True)])) * dtype.itemsize if math.prod(shape) else 0
-    return CudaArray(Imagined(NOWHERE, nbytes, gpu(0)), shape, dtype, strides, -backwards)
+    return DryArray(Imagined(NOWHERE, nbytes, gpu(0)), shape, dtype, strides, -backwards)
 
 
 def capture(function: Callable[..., Any], args: Sequence[Any], attrs: dict[str, Any]) -> Captured | None:

@@ -200,6 +200,14 @@ def test_memory_is_not_there_outside_either() -> None:
         to_host(x)
     with pytest.raises(NotThere):
         x.storage.write(np.zeros(3, np.float32), 0)
+    with pytest.raises(NotThere):
+        x.data_ptr()
+    add: Any = registry["add"].forward
+    for _ in range(2):
+        with pytest.raises(NotSteps):
+            add(x, x)
+    with pytest.raises(NotSteps):
+        launch(_twice, (1,), (x[1:], 2), x)
 
 
 def test_a_type_without_kernels_has_no_steps() -> None:
@@ -217,7 +225,7 @@ def test_the_recorder_says_why() -> None:
     before, here.recorder = here.recorder, StepRecorder()
     try:
         with pytest.raises(NotSteps, match="launches _twice"):
-            launch(_twice, (1,), dry((3,), F32), 1)
+            launch(_twice, (1,), 1, 1)
     finally:
         here.recorder = before
 
