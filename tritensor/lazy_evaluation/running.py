@@ -61,7 +61,7 @@ def run(call: Call) -> Sequence[Any]:
     if on.type != "cpu":
         corner: Any = op.forward
         if op.reports:
-            device_errors.enter(op)
+            device_errors.enter(op, call.at)
         recording, key, arrays = corner.find(given, attrs)
         made = recording(arrays) if recording is not None else corner.run_first(key, arrays, given, attrs)
         return made if type(made) is tuple else (made,)
