@@ -98,7 +98,7 @@ def needed(calls: list[Call], wanted: set[Value]) -> list[Call]:
     found: list[Call] = []
     todo = {v for v in wanted if v.array is None}
     for call in reversed(calls):
-        if any([r in todo for r in call.results]):
+        if call.op.reports or any([r in todo for r in call.results]):  # a bad index is told though nobody holds what it picks
             found.append(call)
             todo.update([v for v in call.values() if v.array is None])
     found.reverse()

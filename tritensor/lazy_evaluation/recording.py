@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], sp
         call = Call(op, FORWARD, tuple([segment.operand(a) for a in arrays]), attributes(op, attrs), user_instruction())
         results = []
         for k, spec in enumerate(specs):
-            shape = tuple(spec.shape)
+            shape = tuple(map(index, spec.shape))  # numpy's arrays of one number among them
             results.append(segment.new(call, k, shape, spec.dtype, meta.result_strides(op, shape, arrays, attrs), on))
         call.results = tuple([r.storage.value for r in results])
         segment.add(call)
@@ -112,9 +113,9 @@ def _runs_at_once(op: Op, arrays: list[Any], on: Any, attrs: dict[str, Any]) -> 
     refusal belongs to this line."""
     if str in map(type, attrs.values()) and any([type(v) is str and type(op.attrs.get(n, "")) in (bool, int, float) for n, v in attrs.items()]):
         return True
-    if op.mutates or on.type == "meta" or (on.type != "cpu" and (op.host is not None or op.forward is None)):
-        return True
-    return op.view and type(arrays[0]) is not LazyArray
+    if op.view:
+        return type(arrays[0]) is not LazyArray
+    return bool(op.mutates) or on.type == "meta" or (on.type != "cpu" and (op.host is not None or op.forward is None))
 
 
 def _run_now(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
@@ -204,7 +205,8 @@ def _note_gradient(
 ) -> tuple[Any, ...]:
     """The results of one function of a gradient corner, noted. `metas`: shape and type of the input that each belongs to; None where none is asked for."""
     first = next(x for x in (g if type(g) is tuple else (g,)) if x is not None)
-    layouts = tuple([(a.shape, tuple(element_strides(a))) for a in (first, *arguments) if isinstance(a, np.ndarray | StridedArray)])
+    arrays = [a for a in (first, *arguments) if isinstance(a, np.ndarray | StridedArray)]
+    layouts = tuple([(a.shape, a.predicted if type(a) is LazyArray else tuple(element_strides(a))) for a in arrays])
     with segment.lock:
         call = Call(op, BACKWARD, tuple([segment.operand(a) for a in (g, *arguments)]), {}, user_instruction(), function, part)
         results: list[Any] = []
@@ -214,7 +216,9 @@ def _note_gradient(
                 continue
             shape, dtype = (first.shape if op.broadcasts else m[0]), m[1]
             strides = elementwise_strides(tuple(shape), layouts) if op.broadcasts and len(shape) > 1 else None
-            results.append(segment.new(call, k, tuple(shape), dtype, strides, device_of(first)))
+            made = segment.new(call, k, tuple(shape), dtype, strides, device_of(first))
+            made.storage.guessed = not op.broadcasts
+            results.append(made)
         call.results = tuple([None if r is None else r.storage.value for r in results])
         segment.add(call)
     return tuple(results)

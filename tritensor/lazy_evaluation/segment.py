@@ -169,6 +169,7 @@ class _WriteOp:
     """What a write shows as its op."""
 
     name = "write"
+    reports = False
 
 
 _WRITE: Any = _WriteOp()
