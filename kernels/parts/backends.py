@@ -225,6 +225,8 @@ def translate(formula: Any, backend: Any) -> types.FunctionType:
         other = fn.__globals__.get(name)
         if isinstance(other, types.ModuleType) and other.__name__ == _MATHS:
             names[name] = backend  # also where it was imported under another name
+        elif isinstance(other, types.ModuleType) and other.__name__ == "triton.language" and "language" in vars(backend):
+            names[name] = backend.language  # of a back end that reads reductions, which are written in Triton's words
         elif isinstance(getattr(other, "fn", None), types.FunctionType):
             names[name] = translate(other, backend)
         elif isinstance(other, types.ModuleType) and other.__name__.startswith(_SPECIAL):
