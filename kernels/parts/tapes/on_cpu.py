@@ -24,6 +24,7 @@ from tritensor.llvm import compiler, threads, workers
 from tritensor.llvm.loops import SHARED
 
 _AXES = 4
+_WORK = 1000  # steps of numpy's search for an element that two arrays share
 _TURNS = 4  # vectors in one turn of the walk that writes
 
 
@@ -90,9 +91,17 @@ def _apart(arrays: Sequence[np.ndarray], places: Sequence[int], results: int, gi
             if k != i and ends[k][0] < high and low < ends[k][1]:
                 x, y = arrays[k], arrays[i]
                 same = places[k] == places[i] and x.shape == y.shape and x.strides == y.strides and x.itemsize == y.itemsize
-                if gives_up or k < results or not same:
+                if (gives_up or k < results or not same) and _share(x, y):
                     return False
     return True
+
+
+def _share(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether two arrays have an element in common, as the halves of rows have not; True where that is hard to say."""
+    try:
+        return np.shares_memory(x, y, max_work=_WORK)
+    except np.exceptions.TooHardError:
+        return True
 
 
 def _extent(x: np.ndarray, at: int) -> tuple[int, int]:
