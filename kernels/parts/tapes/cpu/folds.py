@@ -75,7 +75,10 @@ class FoldCode:
         half = code.width // 2
         while half:
             order = ", ".join(f"i32 {(i + half) % code.width}" for i in range(code.width))
-            moved = [code.emit(x.kind, f"shufflevector {code.type(x.kind)} {x.name}, {code.type(x.kind)} poison, <{code.width} x i32> <{order}>") for x in state]
+            moved = [
+                code.emit(x.kind, f"shufflevector {code.type(x.kind)} {x.name}, {code.type(x.kind)} poison, <{code.width} x i32> <{order}>")
+                for x in state
+            ]
             state = as_states(self.combine(*state, *moved), self.kept, code)
             half //= 2
         return state

@@ -242,7 +242,17 @@ class _Writer:
         self.nest.lines += scope.code.lines
         scope.code.lines = []
 
-    def _body(self, tag: str, part: _Scope, at: str, ahead: int, mask: str, folds: Sequence[FoldCode], places: Sequence[int], stores: Sequence[int]) -> tuple[_Scope, list[State]]:
+    def _body(
+        self,
+        tag: str,
+        part: _Scope,
+        at: str,
+        ahead: int,
+        mask: str,
+        folds: Sequence[FoldCode],
+        places: Sequence[int],
+        stores: Sequence[int],
+    ) -> tuple[_Scope, list[State]]:
         """One vector of a walk: what each fold maps its elements to, and the stores."""
         scope = _Scope(AN_ELEMENT, Code(LANES, f"{tag}{'t' if mask else f'm{ahead}'}v"), part, tag)
         scope.at, scope.ahead, scope.mask = at, ahead, mask
@@ -285,7 +295,8 @@ class _Writer:
 
             def phis(name: str, first: str, left: str, block: str, before: str = "") -> list[str]:
                 return [
-                    f"  %{tag}{name}{j}.{s} = phi {vectors[j, s]} [%{tag}{first}{j}.{s}, %{before or head}], [{joined[left][j][s].name}, %{block}]" for j, s, _ in accs
+                    f"  %{tag}{name}{j}.{s} = phi {vectors[j, s]} [%{tag}{first}{j}.{s}, %{before or head}], [{joined[left][j][s].name}, %{block}]"
+                    for j, s, _ in accs
                 ]
 
             nest.lines += [
@@ -345,7 +356,9 @@ def machine_text(tape: Tape, kinds: tuple[str, ...], turn: int) -> MachineText |
 
     None where there is no straight-line code: other types than loops store, formulas of more than `maths`, a reduction that asks for an element's index.
     """
-    if not all([d in STORED for d in (*tape.inputs, *[tape.dtypes()[v] for v in tape.stores])]) or not all([d in NUMBERS for d in tape.numbers]):
+    if not all([d in STORED for d in (*tape.inputs, *[tape.dtypes()[v] for v in tape.stores])]) or not all(
+        [d in NUMBERS for d in tape.numbers]
+    ):
         return None
     try:
         return _Writer(tape, kinds, turn).text()

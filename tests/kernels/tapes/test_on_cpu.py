@@ -1,0 +1,521 @@
+"""Tapes on the CPU: the fused machine function, the steps one by one, numpy alone, and the formulas' own loops say the same."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tritensor.kernels  # noqa: F401  # registers the ops, whose formulas these are
+from tritensor.kernels.elementwise import arithmetic, comparison, selection
+from tritensor.kernels.parts import maths, reduction
+from tritensor.kernels.parts.elementwise import unchanged
+from tritensor.kernels.parts.formula_llvm import formula_loop
+from tritensor.kernels.parts.formulas import activations
+from tritensor.kernels.parts.rows import moments
+from tritensor.kernels.parts.tapes import on_cpu
+from tritensor.kernels.parts.tapes.cpu.arrangement import arrange, memory
+from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
+from tritensor.kernels.reductions import extrema, prod, sums
+from tritensor.llvm import compiler, threads
+from tritensor.llvm.loops import STORED
+
+F16, BF16, F32, F64 = map(np.dtype, (np.float16, ml_dtypes.bfloat16, np.float32, np.float64))
+BOOL, I32, I64 = map(np.dtype, (np.bool_, np.int32, np.int64))
+FLOATS = [F16, BF16, F32, F64]
+ROUNDING = {F16: 2.0**-10, BF16: 2.0**-7, F32: 2.0**-22, F64: 2.0**-50}
+machine = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
+
+
+def kept(dtype: np.dtype) -> np.dtype:
+    """The type that a number is given in beside arrays of a type."""
+    return F32 if dtype.itemsize == 2 else dtype
+
+
+def step(formula: Any, dtype: np.dtype, *picks: int) -> Step:
+    return Step(formula, picks, dtype, dtype == F64)
+
+
+def fold(dtype: np.dtype, combine: Any, pick: int, map: Any = reduction.value, finish: Any = None, scalars: tuple[int, ...] = (), identity: Any = reduction.zero) -> Fold:  # fmt: skip
+    return Fold(reduction.ReductionFunctions(map, combine, finish, identity), (pick,), scalars, (), (kept(dtype),), (dtype,))
+
+
+def mean(dtype: np.dtype, pick: int, count: int) -> Fold:
+    return fold(dtype, reduction.add, pick, finish=maths.div, scalars=(count,))
+
+
+def gelu(d: np.dtype) -> Tape:
+    """0.5 x (1 + tanh(c (x + k x x x))), operation by operation."""
+    a, m = arithmetic._add, arithmetic._mul
+    picks = ((m, 1, 0), (m, 4, 0), (m, 6, 0), (m, 7, 0), (a, 0, 8), (m, 3, 9), (maths.tanh, 10), (a, 2, 11), (m, 5, 12))
+    return Tape((d,), (kept(d),) * 4, tuple([step(f, d, *p) for f, *p in picks]), (13,))
+
+
+GELU_NUMBERS = (0.5, 1.0, math.sqrt(2 / math.pi), 0.044715)
+
+
+def layer_norm(d: np.dtype) -> Tape:
+    """x, w, b, eps, n: (x - mean) rsqrt(mean((x - mean)^2) + eps) w + b, and the mean."""
+    a, s, m = arithmetic._add, arithmetic._sub, arithmetic._mul
+    steps = (
+        mean(d, 0, 4), step(s, d, 0, 5), step(m, d, 6, 6), mean(d, 7, 4), step(a, d, 8, 3), step(maths.rsqrt, d, 9), step(m, d, 6, 10),
+        step(m, d, 11, 1), step(a, d, 12, 2),
+    )  # fmt: skip
+    return Tape((d, d, d), (kept(d), F64), steps, (13, 5))
+
+
+def cross_entropy(d: np.dtype) -> Tape:
+    """z, onehot: the sum of (t - log sum exp t) onehot with t = z - max z."""
+    largest = fold(d, extrema._larger, 0, identity=extrema._lowest)
+    steps = (
+        largest, step(arithmetic._sub, d, 0, 2), step(maths.exp, d, 3), fold(d, reduction.add, 4), step(maths.log, d, 5),
+        step(arithmetic._sub, d, 3, 6), step(arithmetic._mul, d, 7, 1), fold(d, reduction.add, 8),
+    )  # fmt: skip
+    return Tape((d, d), (), steps, (9,))
+
+
+def fused(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int = 0) -> bool:
+    """Whether the tape's own machine function has computed it."""
+    arrays = (*outs, *inputs)
+    arranged = arrange(np.broadcast_shapes(*[x.shape for x in arrays]), tuple([memory(x) for x in arrays]), len(outs), reduced)
+    program = None if arranged is None else on_cpu.machine_code(tape, arranged.kinds)
+    bound = None if program is None else program.bind(arranged, arrays, numbers)
+    return bound is not None and bound()
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """NaN is NaN, whatever its payload; 0 is not -0."""
+    if a.dtype.kind not in "fV":
+        return bool((a == b).all())
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    return bool(((a == b) & (np.signbit(a) == np.signbit(b)) | ((a != a) & (b != b))).all())
+
+
+def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    if dtype == BOOL:
+        return rng.random(shape) < 0.5
+    return rng.integers(-9, 9, shape).astype(dtype) if dtype.kind == "i" else rng.standard_normal(shape).astype(dtype)
+
+
+@machine
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("n", [1, 7, 16, 33, 64, 65, 1000, 40000])
+def test_gelu(dtype: np.dtype, n: int) -> None:
+    x = values(np.random.default_rng(n), (n,), dtype)
+    y, z = np.empty_like(x), np.empty_like(x)
+    tape = gelu(dtype)
+    assert fused(tape, (x,), GELU_NUMBERS, (y,))
+    on_cpu.step_by_step(tape, (x,), GELU_NUMBERS, (z,))
+    assert same_bits(y, z)
+    wide = x.astype(np.float64)
+    want = 0.5 * wide * (1 + np.tanh(GELU_NUMBERS[2] * (wide + GELU_NUMBERS[3] * wide**3)))
+    np.testing.assert_allclose(y.astype(np.float64), want, rtol=0, atol=8 * ROUNDING[dtype])
+
+
+@machine
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("n", [1, 2, 16, 50, 64, 100, 768])
+def test_row_tapes(dtype: np.dtype, n: int) -> None:
+    rng = np.random.default_rng(n)
+    x, w, b = (values(rng, s, dtype) for s in ((5, n), (n,), (n,)))
+    y, z = np.empty_like(x), np.empty_like(x)
+    m, k = np.empty((5, 1), dtype), np.empty((5, 1), dtype)
+    tape, numbers = layer_norm(dtype), (1e-5, float(n))
+    assert n == 1 or fused(tape, (x, w, b), numbers, (y, m), 1)
+    on_cpu.run(tape, (x, w, b), numbers, (y, m))
+    on_cpu.step_by_step(tape, (x, w, b), numbers, (z, k))
+    assert same_bits(y, z)
+    assert same_bits(m, k)
+    wide = x.astype(np.float64)
+    want = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * w.astype(np.float64) + b.astype(np.float64)
+    np.testing.assert_allclose(y.astype(np.float64), want, rtol=0, atol=(64 if n > 2 else 1e4) * ROUNDING[dtype])
+    onehot = np.eye(n, dtype=bool)[rng.integers(0, n, 5)].astype(dtype)
+    tape = cross_entropy(dtype)
+    assert fused(tape, (x, onehot), (), (m,), 1)
+    on_cpu.step_by_step(tape, (x, onehot), (), (k,))
+    assert same_bits(m, k)
+    top = wide - wide.max(1, keepdims=True)
+    want = ((top - np.log(np.exp(top).sum(1, keepdims=True))) * onehot.astype(np.float64)).sum(1, keepdims=True)
+    np.testing.assert_allclose(m.astype(np.float64), want, rtol=0, atol=32 * ROUNDING[dtype])
+
+
+FOLDS = {
+    "sum": (reduction.add, reduction.value, None, reduction.zero, np.sum),
+    "sum of squares": (reduction.add, sums._square, None, reduction.zero, lambda x, **k: np.sum(x * x, **k)),
+    "amax": (extrema._larger, reduction.value, None, extrema._lowest, np.max),
+    "amin": (extrema._smaller, reduction.value, None, extrema._highest, np.min),
+    "prod": (prod._multiply, reduction.value, None, lambda s: (1,), np.prod),
+}  # fmt: skip
+
+
+@machine
+@pytest.mark.parametrize("dtype", [*FLOATS, I32, I64], ids=str)
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("shape", [(3, 1), (3, 15), (2, 64), (3, 201), (2, 3, 40)])
+def test_folds(name: str, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    combine, map_, finish, identity, numpy = FOLDS[name]
+    reduced = len(shape) - 1
+    x = values(np.random.default_rng(1), shape, dtype)
+    one = fold(dtype, combine, 0, map_, finish, (), identity)
+    tape = Tape((dtype,), (), (one,), (1,))
+    y, z = (np.empty((shape[0], *[1] * reduced), dtype) for _ in range(2))
+    assert fused(tape, (x,), (), (y,), reduced)
+    on_cpu.step_by_step(tape, (x,), (), (z,), reduced)
+    assert same_bits(y, z)
+    wide = x.astype(np.float64 if dtype.kind != "i" else np.int64)
+    want = numpy(wide, axis=tuple(range(1, len(shape))), keepdims=True)
+    if name == "prod" and dtype.kind == "i":
+        want = want.astype(dtype)
+    if dtype.kind == "i":
+        np.testing.assert_array_equal(y, want)
+    else:
+        with np.errstate(over="ignore"):
+            np.testing.assert_allclose(
+                y.astype(np.float64),
+                want.astype(dtype).astype(np.float64),
+                rtol=8 * ROUNDING[dtype] * (9 if name == "prod" else 1),
+                atol=ROUNDING[dtype] * 64,
+            )
+
+
+@machine
+@pytest.mark.parametrize("name", ["amax", "amin"])
+@pytest.mark.parametrize("place", [0, 17, 63, 64, 70])
+def test_nan_wins(name: str, place: int) -> None:
+    combine, map_, finish, identity, _ = FOLDS[name]
+    x = np.random.default_rng(0).standard_normal((3, 71)).astype(F32)
+    x[1, place] = np.nan
+    y = np.empty((3, 1), F32)
+    assert fused(Tape((F32,), (), (fold(F32, combine, 0, map_, finish, (), identity),), (1,)), (x,), (), (y,), 1)
+    np.testing.assert_array_equal(np.isnan(y[:, 0]), [False, True, False])
+
+
+@machine
+@pytest.mark.parametrize("name", ["any", "all"])
+def test_quantifiers(name: str) -> None:
+    combine, start = {"any": (extrema._either, 0), "all": (extrema._both, 1)}[name]
+    functions = reduction.ReductionFunctions(extrema._true, combine, extrema._nonzero, lambda states: (start,))
+    for dtype in (BOOL, F32, I64, BF16):
+        x = np.random.default_rng(0).integers(0, 2, (40, 4)).astype(dtype)
+        tape = Tape((dtype,), (), (Fold(functions, (0,), (), (), (I32,), (BOOL,)),), (1,))
+        y, z = np.empty((40, 1), bool), np.empty((40, 1), bool)
+        assert fused(tape, (x,), (), (y,), 1)
+        on_cpu.step_by_step(tape, (x,), (), (z,))
+        np.testing.assert_array_equal(y, getattr(np, name)(x != 0, axis=1, keepdims=True))
+        np.testing.assert_array_equal(y, z)
+
+
+@machine
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_variance(dtype: np.dtype) -> None:
+    """By merged moments about the first element, whose states are three."""
+    functions = reduction.ReductionFunctions(sums._moments, moments.merged, sums._variance, reduction.zero, moments.walked)
+    x = (values(np.random.default_rng(3), (6, 300), F32) + 3).astype(dtype)
+    tape = Tape((dtype, dtype), (F64,), (Fold(functions, (0, 1), (2,), (), (kept(dtype),) * 3, (dtype,)),), (3,))
+    y, z = np.empty((6, 1), dtype), np.empty((6, 1), dtype)
+    assert fused(tape, (x, x[:, :1]), (299.0,), (y,), 1)
+    on_cpu.step_by_step(tape, (x, x[:, :1]), (299.0,), (z,))
+    assert same_bits(y, z)
+    want = x.astype(np.float64).var(1, ddof=1, keepdims=True)
+    np.testing.assert_allclose(y.astype(np.float64), want, rtol=4 * ROUNDING[dtype])
+
+
+# --- tapes at random
+UNARY = [
+    maths.tanh,
+    maths.exp,
+    maths.sin,
+    maths.asin,
+    maths.neg,
+    maths.abs,
+    maths.floor,
+    activations.sigmoid,
+    activations.relu,
+    activations.silu,
+    arithmetic.square,
+]
+BINARY = [arithmetic._add, arithmetic._sub, arithmetic._mul, maths.maximum, maths.minimum]
+COMPARED = [comparison._lt, comparison._eq, comparison._ge]
+WHOLE = [arithmetic._add, arithmetic._mul, comparison._bitwise_xor]
+TYPES = [*FLOATS, BOOL, I32, I64]
+
+
+@st.composite
+def tapes(draw: Any, rows: bool) -> tuple[Tape, list[str]]:
+    """A tape, and how each of its inputs lies: a tile, one number for each row or column, a number."""
+    inputs = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=4))
+    lies = ["tile", *[draw(st.sampled_from(["tile", "tile", "row", "column", "slice", "number", "turned"])) for _ in inputs[1:]]]
+    numbers = draw(st.lists(st.sampled_from([F32, F64, I64]), max_size=2))
+    known = [*inputs, *numbers]
+    steps: list[Step | Fold] = []
+    tile = [lie in ("tile", "slice", "turned", "column") for lie in lies] + [False] * len(numbers)
+    for _ in range(draw(st.integers(1, 7))):
+        at = draw(st.integers(0, len(known) - 1))
+        d = known[at]
+        partners = [k for k, t in enumerate(known) if t == d and not len(inputs) <= k < len(inputs) + len(numbers)] or [at]
+        kind = draw(st.sampled_from(["cast", "unary", "binary", "binary", "compare", "where", *["fold"] * (2 * rows)]))
+        wide = d == F64
+        if kind == "fold" and d in FLOATS:
+            steps.append(draw(st.sampled_from([fold(d, reduction.add, at), fold(d, extrema._larger, at, identity=extrema._lowest)])))
+            tile.append(False)
+            known.append(d)
+            continue
+        if kind == "where" and BOOL in known and d in FLOATS:
+            made, picks = Step(selection._where, (known.index(BOOL), at, draw(st.sampled_from(partners))), d, wide), None
+        elif kind == "cast" or d == BOOL or kind in ("fold", "where"):
+            target = draw(st.sampled_from(TYPES))
+            made = Step(unchanged, (at,), target, wide)
+        elif kind == "compare":
+            made = Step(draw(st.sampled_from(COMPARED)), (at, draw(st.sampled_from(partners))), BOOL, wide)
+        elif kind == "unary" and d in FLOATS:
+            made = Step(draw(st.sampled_from(UNARY)), (at,), d, wide)
+        else:
+            made = Step(draw(st.sampled_from(BINARY if d in FLOATS else WHOLE)), (at, draw(st.sampled_from(partners))), d, wide)
+        steps.append(made)
+        tile.append(any(tile[p] for p in made.picks))
+        known.append(made.dtype)
+    first = len(inputs) + len(numbers)
+    made_here = list(range(first, len(known)))
+    stores = draw(st.lists(st.sampled_from(made_here), min_size=1, max_size=3, unique=True))
+    return Tape(tuple(inputs), tuple(numbers), tuple(steps), tuple(stores)), [*lies, *["tile" if tile[v] else "flat" for v in stores]]
+
+
+def lying(rng: np.random.Generator, how: str, dtype: np.dtype, rows: int, n: int) -> np.ndarray:
+    shape = {"row": (rows, 1), "column": (n,), "number": ()}.get(how, (rows, n))
+    if how == "slice":
+        return values(rng, (rows, 3 * n), dtype)[:, n : 2 * n]
+    return np.asarray(values(rng, (n, rows), dtype).T if how == "turned" else values(rng, shape, dtype))
+
+
+def check(tape: Tape, lies: list[str], rows: int, n: int, reduced: int) -> None:
+    rng = np.random.default_rng(0)
+    inputs = [lying(rng, how, d, rows, n) for how, d in zip(lies, tape.inputs, strict=False)]
+    numbers = [2 if d == I64 else 0.75 for d in tape.numbers]
+    made, apart = (
+        [
+            np.empty((rows, 1) if reduced and how == "flat" else (rows, n), tape.dtypes()[v])
+            for v, how in zip(tape.stores, lies[len(inputs) :], strict=True)
+        ]
+        for _ in range(2)
+    )
+    on_cpu.run(tape, inputs, numbers, made, reduced)
+    on_cpu.step_by_step(tape, inputs, numbers, apart, reduced)
+    for a, b in zip(made, apart, strict=True):
+        assert same_bits(a, b), tape
+    # and the same of arrays that lie otherwise: in whole, side by side
+    whole = [np.ascontiguousarray(np.broadcast_to(x, (rows, 1) if reduced and x.shape[-1:] in ((), (1,)) else (rows, n))) for x in inputs]
+    on_cpu.run(tape, whole, numbers, apart, reduced)
+    for a, b in zip(made, apart, strict=True):
+        assert same_bits(a, b), tape
+
+
+@settings(max_examples=60, deadline=None)
+@given(tapes(False), st.integers(1, 5), st.sampled_from([1, 3, 16, 37, 64, 130]))
+def test_random_tapes(drawn: tuple[Tape, list[str]], rows: int, n: int) -> None:
+    check(*drawn, rows, n, 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tapes(True), st.integers(1, 5), st.sampled_from([1, 3, 16, 37, 64, 130]))
+def test_random_row_tapes(drawn: tuple[Tape, list[str]], rows: int, n: int) -> None:
+    check(*drawn, rows, n, 1)
+
+
+@machine
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(
+    "formula", [*UNARY, *BINARY, *COMPARED, maths.div, maths.pow, activations.gelu, activations.gelu_grad], ids=lambda f: f.fn.__name__
+)
+def test_a_step_is_its_formulas_own_loop(formula: Any, dtype: np.dtype) -> None:
+    """Bit for bit, with arrays and with a number, where that loop takes it; and what numpy makes of the formula but for rounding."""
+    rng = np.random.default_rng(0)
+    count = formula.fn.__code__.co_argcount
+    result = BOOL if formula in COMPARED else dtype
+    arrays = [values(rng, (1000,), dtype) for _ in range(count)]
+    out, want = np.empty(1000, result), np.empty(1000, result)
+    with_number = Tape((dtype,), (kept(dtype),), (Step(formula, (0, 1), result, dtype == F64),), (2,))
+    on_cpu.run(Tape((dtype,) * count, (), (Step(formula, tuple(range(count)), result, dtype == F64),), (count,)), arrays, (), (out,))
+    loop = formula_loop(formula)
+    if loop(arrays, want):
+        assert same_bits(out, want)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiler, "refusal", lambda: "for this test")
+        on_cpu.machine_code.cache_clear()
+        on_cpu.run(Tape((dtype,) * count, (), (Step(formula, tuple(range(count)), result, dtype == F64),), (count,)), arrays, (), (want,))
+    on_cpu.machine_code.cache_clear()
+    np.testing.assert_allclose(out.astype(np.float64), want.astype(np.float64), rtol=4 * ROUNDING[dtype], atol=4 * ROUNDING[dtype])
+    if count == 2:
+        on_cpu.run(with_number, arrays[:1], (0.7,), (out,))
+        if loop((arrays[0], 0.7), want):
+            assert same_bits(out, want)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_without_machine_code(dtype: np.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On processors that have none numpy computes everything, as near to the mathematics."""
+    monkeypatch.setattr(compiler, "refusal", lambda: "for this test")
+    on_cpu.machine_code.cache_clear()
+    try:
+        assert on_cpu.machine_code(gelu(dtype), ("tile", "tile")) is None
+        rng = np.random.default_rng(0)
+        x, w, b = (values(rng, s, dtype) for s in ((5, 100), (100,), (100,)))
+        y, m = np.empty_like(x), np.empty((5, 1), dtype)
+        on_cpu.run(gelu(dtype), (x,), GELU_NUMBERS, (y,))
+        wide = x.astype(np.float64)
+        want = 0.5 * wide * (1 + np.tanh(GELU_NUMBERS[2] * (wide + GELU_NUMBERS[3] * wide**3)))
+        np.testing.assert_allclose(y.astype(np.float64), want, rtol=0, atol=8 * ROUNDING[dtype])
+        on_cpu.run(layer_norm(dtype), (x, w, b), (1e-5, 100.0), (y, m))
+        want = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * w.astype(np.float64) + b.astype(
+            np.float64
+        )
+        np.testing.assert_allclose(y.astype(np.float64), want, rtol=0, atol=64 * ROUNDING[dtype])
+        for name, (combine, map_, finish, identity, numpy) in FOLDS.items():
+            on_cpu.run(Tape((dtype,), (), (fold(dtype, combine, 0, map_, finish, (), identity),), (1,)), (x[:, :9],), (), (m,))
+            np.testing.assert_allclose(
+                m.astype(np.float64),
+                numpy(wide[:, :9], axis=1, keepdims=True),
+                rtol=32 * ROUNDING[dtype],
+                atol=ROUNDING[dtype],
+                err_msg=name,
+            )
+    finally:
+        on_cpu.machine_code.cache_clear()
+
+
+@machine
+@pytest.mark.parametrize("level", compiler.lesser_levels())
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_lesser_processors(level: str, dtype: np.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code for a processor of the same kind that knows less gives the same bits."""
+    rng = np.random.default_rng(0)
+    x, w, b = (values(rng, s, dtype) for s in ((5, 100), (100,), (100,)))
+    found, lesser = ([np.empty_like(x), np.empty((5, 1), dtype), np.empty_like(x)] for _ in range(2))
+    try:
+        for y, m, g in (found, lesser):
+            assert fused(layer_norm(dtype), (x, w, b), (1e-5, 100.0), (y, m), 1)
+            assert fused(gelu(dtype), (x,), GELU_NUMBERS, (g,))
+            on_cpu.machine_code.cache_clear()
+            monkeypatch.setattr(compiler, "processor", lambda: level)
+    finally:
+        on_cpu.machine_code.cache_clear()
+    for a, b in zip(found, lesser, strict=True):
+        assert same_bits(a, b)
+
+
+@machine
+def test_in_place_and_beside() -> None:
+    tape, x = gelu(F32), np.random.default_rng(0).standard_normal((8, 50)).astype(F32)
+    want = np.empty_like(x)
+    on_cpu.run(tape, (x,), GELU_NUMBERS, (want,))
+    kept = x.copy()
+    assert fused(tape, (x,), GELU_NUMBERS, (x,))
+    assert same_bits(x, want)
+    # a result that lies over an input otherwise is made beside it
+    room = np.concatenate([kept.reshape(-1), np.zeros(50, F32)])
+    y, x = room[50:].reshape(8, 50), room[:-50].reshape(8, 50)
+    assert not fused(tape, (x,), GELU_NUMBERS, (y,))
+    on_cpu.run(tape, (x,), GELU_NUMBERS, (y,))
+    assert same_bits(y, want)
+    # the halves of rows, each written by the other's place
+    both = kept.copy()
+    halves = both[:, :25], both[:, 25:]
+    on_cpu.run(Tape((F32, F32), (), (step(arithmetic._sub, F32, 0, 1), step(arithmetic._add, F32, 0, 1)), (2, 3)), halves, (), halves)
+    assert same_bits(both[:, :25], kept[:, :25] - kept[:, 25:])
+    assert same_bits(both[:, 25:], kept[:, :25] + kept[:, 25:])
+
+
+@machine
+@pytest.mark.parametrize("n", [3, 16, 100])
+def test_values_that_are_too_hard(n: int) -> None:
+    """Arguments too large for the machine's sine are numpy's, in place too; what lies behind the last element is nobody's."""
+    tape = Tape((F32,), (F32,), (step(arithmetic._mul, F32, 0, 1), step(maths.sin, F32, 2), step(arithmetic._add, F32, 3, 0)), (4,))
+    x = np.linspace(1, 2, n, dtype=F32)
+    y = np.empty_like(x)
+    assert fused(tape, (x,), (3.0,), (y,))
+    assert not fused(tape, (x,), (1e9,), (y,))
+    on_cpu.run(tape, (x,), (1e9,), (y,))
+    np.testing.assert_allclose(y, np.sin(x * F32.type(1e9)) + x, rtol=1e-6)
+    given = x.copy()
+    on_cpu.run(tape, (given,), (1e9,), (given,))
+    assert same_bits(given, y)
+
+
+@machine
+@pytest.mark.parametrize("shape", [(200_000,), (5, 9, 7000), (3, 100_000), (64, 1000)])
+def test_shared_by_threads(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(F32)
+    rows = len(shape) > 1
+    tape, numbers = (layer_norm(F32), (1e-5, float(shape[-1]))) if rows else (gelu(F32), GELU_NUMBERS)
+    inputs = (x, x.reshape(-1, shape[-1])[0].copy(), x.reshape(-1, shape[-1])[1].copy()) if rows else (x,)
+    found = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(threads, "count", lambda count=count: count)
+        outs = [np.zeros_like(x), *([np.zeros((*shape[:-1], 1), F32)] if rows else [])]
+        assert fused(tape, inputs, numbers, outs, int(rows))
+        found.append(outs)
+    for others in found[1:]:
+        for a, b in zip(found[0], others, strict=True):
+            assert same_bits(a, b)
+
+
+@machine
+def test_empty_arrays() -> None:
+    y = np.empty((0, 5), F32)
+    on_cpu.run(gelu(F32), (y,), GELU_NUMBERS, (y.copy(),))
+    total = np.empty((3, 1), F32)
+    on_cpu.run(Tape((F32,), (), (fold(F32, reduction.add, 0),), (1,)), (np.empty((3, 0), F32),), (), (total,))
+    assert (total == 0).all()
+
+
+_SECOND = """
+import os
+from tritensor.llvm import compiler
+import tests.kernels.tapes.test_on_cpu as page
+import numpy as np
+made = []
+assembled = compiler._backend
+def counting():
+    made.append(1)
+    return assembled()
+compiler._backend = counting
+x, m = np.ones((3, 40), np.float32), np.empty((3, 1), np.float32)
+page.on_cpu.run(page.layer_norm(page.F32), (x, x[0], x[0]), (1e-5, 40.0), (x.copy(), m))
+page.on_cpu.step_by_step(page.gelu(page.F32), (x,), page.GELU_NUMBERS, (x.copy(),))
+print(len(made))
+"""
+
+
+@machine
+def test_a_second_process_compiles_nothing(tmp_path: Any) -> None:
+    env = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    counts = [
+        int(subprocess.run([sys.executable, "-c", _SECOND], env=env, capture_output=True, text=True, check=True).stdout) for _ in range(2)
+    ]
+    assert counts[0] > 3
+    assert counts[1] == 0
+
+
+@machine
+def test_what_there_is_no_machine_code_for() -> None:
+    """Types that loops do not store and formulas beyond `maths` on vectors: numpy's, with the same roundings."""
+    whole = np.dtype(np.uint8)
+    assert whole not in STORED
+    tape = Tape(
+        (whole,), (), (Step(arithmetic._add, (0, 0), whole, False), Step(unchanged, (1,), F32, False), step(maths.asin, F32, 2)), (1, 3)
+    )
+    x = np.array([0, 200, 3], whole)
+    a, b = np.empty(3, whole), np.empty(3, F32)
+    assert on_cpu.machine_code(tape, ("tile",) * 3) is None
+    on_cpu.run(tape, (x,), (), (a, b))
+    np.testing.assert_array_equal(a, x + x)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(b, np.arcsin((x + x).astype(F32)))
