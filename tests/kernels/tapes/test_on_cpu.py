@@ -270,7 +270,7 @@ def tapes(draw: Any, rows: bool) -> tuple[Tape, list[str]]:
             known.append(d)
             continue
         if kind == "where" and BOOL in known and d in FLOATS:
-            made, picks = Step(selection._where, (known.index(BOOL), at, draw(st.sampled_from(partners))), d, wide), None
+            made = Step(selection._where, (known.index(BOOL), at, draw(st.sampled_from(partners))), d, wide)
         elif kind == "cast" or d == BOOL or kind in ("fold", "where"):
             target = draw(st.sampled_from(TYPES))
             made = Step(unchanged, (at,), target, wide)

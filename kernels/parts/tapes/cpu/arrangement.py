@@ -12,7 +12,7 @@ import numpy as np
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 
 ROW, PART, TILE = "row", "part", "tile"  # what an array has a number for: a row, a part of it, an element
-_AXES = 4
+AXES = 4
 Memory = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides in bytes, bytes of an element
 
 
@@ -48,7 +48,7 @@ def arrange(shape: tuple[int, ...], arrays: Sequence[Memory], results: int, redu
     guide = next((s for s, a in zip(strides, arrays, strict=True) if math.prod(a[0]) == math.prod(shape)), strides[0])
     axes = sorted(range(lead), key=lambda d: -abs(guide[d]))
     merged, steps = merge_axes([shape[d] for d in axes], [[s[d] for d in axes] for s in strides])
-    if len(merged) > _AXES - 2 * bool(reduced):
+    if len(merged) > AXES - 2 * bool(reduced):
         return None
     if reduced:
         row = [d for d in range(lead, len(shape)) if shape[d] != 1]  # never merged: the order of sums is that of the shape alone
@@ -57,7 +57,7 @@ def arrange(shape: tuple[int, ...], arrays: Sequence[Memory], results: int, redu
         sizes = (*_filled(merged, 2, 1), *_filled([shape[d] for d in row], 2, 1))
         steps = [(*_filled(o, 2, 0), *_filled([s[d] for d in row], 2, 0)) for o, s in zip(steps, strides, strict=True)]
     else:
-        sizes, steps = _filled(merged, _AXES, 1), [_filled(s, _AXES, 0) for s in steps]
+        sizes, steps = _filled(merged, AXES, 1), [_filled(s, AXES, 0) for s in steps]
         if sizes[3] == 1:  # one element, which lies side by side with nothing
             steps = [(*s[:3], a[2]) for s, a in zip(steps, arrays, strict=True)]
     kinds = []

@@ -1,0 +1,137 @@
+"""Machine functions of tapes: compiled once for a tape and the kinds of its arrays, bound to arrays, called by one thread or several."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.kernels.parts.tapes.cpu.arrangement import AXES, TILE, Arrangement
+from tritensor.kernels.parts.tapes.cpu.text import LANES, NUMBERS, machine_text
+from tritensor.kernels.parts.tapes.tape import Tape
+from tritensor.llvm import compiler, threads, workers
+from tritensor.llvm.loops import SHARED
+
+_WORK = 1000  # steps of numpy's search for an element that two arrays share
+_TURNS = 4  # vectors in one turn of the walk that writes
+
+
+class Program:
+    """A tape's machine function for arrays of some kinds. `gives_up`: it may find values that it cannot do, once it has written others: then no result may
+    lie where an input does, and the steps are to be run one by one."""
+
+    def __init__(self, tape: Tape, function: Any, gives_up: bool) -> None:
+        self.tape, self.function, self.gives_up = tape, function, gives_up
+        self.address = workers.address(function)
+        self.arrays = len(tape.stores) + len(tape.inputs)
+        codes = "".join(["d" if NUMBERS[d] == "f64" else "q" for d in tape.numbers])
+        self.table = struct.Struct(f"{AXES + 4 * self.arrays}q{codes}")
+
+    def bind(self, arranged: Arrangement, arrays: Sequence[np.ndarray], numbers: Sequence[Any] = ()) -> Bound | None:
+        """The call of it with arrays, results first, that lie as arranged, shared among threads where they are large; None where a result lies over an
+        input otherwise than element on element."""
+        places = [x.__array_interface__["data"][0] for x in arrays]
+        if not _apart(arrays, places, len(self.tape.stores), self.gives_up):
+            return None
+        parts = _parts(arranged, self.tape.folds)
+        room = bytearray(self.table.size * len(parts))
+        for k, (axis, low, high) in enumerate(parts):
+            sizes = list(arranged.sizes)
+            sizes[axis] = high - low
+            words = [
+                (at + low * _stride(arranged, i, axis, arrays[i].itemsize), *s)
+                for i, (at, s) in enumerate(zip(places, arranged.strides, strict=True))
+            ]
+            self.table.pack_into(room, k * self.table.size, *sizes, *itertools.chain(*words), *numbers)
+        return Bound(self, room, len(parts), tuple(arrays))
+
+
+class Bound:
+    """A call whose arrays and numbers are known: `bound()` is True where it was done, False where values were too hard.
+
+    For tables of calls: `address` is the function's, `words` are the arguments of its parts, all of which have to be called, by whichever thread.
+    """
+
+    __slots__ = ("_function", "_held", "_parts", "address", "gives_up", "words")
+
+    def __init__(self, program: Program, room: bytearray, parts: int, held: tuple[np.ndarray, ...]) -> None:
+        self._function, self.address, self.gives_up = program.function, program.address, program.gives_up
+        at = ctypes.addressof(ctypes.c_char.from_buffer(room))
+        self.words = tuple([at + k * program.table.size for k in range(parts)])
+        self._parts = [(w,) for w in self.words]
+        self._held = room, held  # their memory must outlive the addresses
+
+    def __call__(self) -> bool:
+        if len(self.words) == 1:
+            return not self._function(self.words[0])
+        answer = threads.call_parts(self.address, self._parts) if threads.free() > 1 else None
+        if answer is None:
+            answer = max([self._function(w) for w in self.words])
+        return not answer
+
+
+def _apart(arrays: Sequence[np.ndarray], places: Sequence[int], results: int, gives_up: bool) -> bool:
+    """Whether no input lies where a result is written but element on element; where the function may give up, none at all."""
+    ends = [_extent(x, at) for x, at in zip(arrays, places, strict=True)]
+    for i in range(results):
+        low, high = ends[i]
+        for k in range(len(arrays)):
+            if k != i and ends[k][0] < high and low < ends[k][1]:
+                x, y = arrays[k], arrays[i]
+                same = places[k] == places[i] and x.shape == y.shape and x.strides == y.strides and x.itemsize == y.itemsize
+                if (gives_up or k < results or not same) and _share(x, y):
+                    return False
+    return True
+
+
+def _share(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether two arrays have an element in common, as the halves of rows have not; True where that is hard to say."""
+    try:
+        return np.shares_memory(x, y, max_work=_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _extent(x: np.ndarray, at: int) -> tuple[int, int]:
+    """The addresses that an array reaches over."""
+    if x.flags.c_contiguous:
+        return at, at + x.nbytes
+    low = sum([s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s < 0])
+    high = sum([s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s > 0])
+    return at + low, at + high + x.itemsize
+
+
+def _stride(arranged: Arrangement, i: int, axis: int, itemsize: int) -> int:
+    return arranged.strides[i][axis] if axis < 3 else itemsize if arranged.kinds[i] == TILE else 0
+
+
+def _parts(arranged: Arrangement, folds: bool) -> list[tuple[int, int, int]]:
+    """(axis, first, end) of the parts for threads: of the longest axis that may be shared, of whole rows where those are folded."""
+    shared = arranged.sizes[:2] if folds else arranged.sizes
+    axis = max(range(len(shared)), key=lambda d: shared[d])
+    size, parts = shared[axis], 1
+    piece = 64 * LANES if axis == 3 else 1
+    if arranged.count >= SHARED:
+        parts = max(min(threads.count(), size // piece), 1)
+    ends = [min(-(-size // piece) * k // parts * piece, size) for k in range(parts)] + [size]
+    return [(axis, low, high) for low, high in itertools.pairwise(ends)]
+
+
+@functools.lru_cache(maxsize=4096)
+def machine_code(tape: Tape, kinds: tuple[str, ...]) -> Program | None:
+    """The program of a tape over arrays of these kinds (`Arrangement.kinds`), the results first, compiled when it is first asked for or found on disk.
+
+    None where there is none: no machine code for this processor (see compiler.refusal), formulas of more than `maths` has for vectors, types that loops
+    do not store (8- and 16-bit integers, complex), reductions that ask for an element's index.
+    """
+    if compiler.refusal():
+        return None
+    made = machine_text(tape, kinds, _TURNS)
+    if made is None:
+        return None
+    return Program(tape, compiler.build_typed(made.module, ctypes.c_int64, ctypes.c_void_p), made.gives_up)

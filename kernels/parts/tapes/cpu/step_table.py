@@ -1,0 +1,155 @@
+"""Steps of a tape, each a tape of its own, as one table of calls: what runs few elements, without a machine function of the whole."""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from array import array
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.kernels.parts.tapes.cpu.arrangement import Memory, arrange
+from tritensor.kernels.parts.tapes.cpu.programs import machine_code
+from tritensor.kernels.parts.tapes.cpu.text import NUMBERS
+from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
+from tritensor.llvm import workers
+
+_CALL = 1 + workers.ARGUMENTS  # words of a call in a table
+_LINE = 64  # bytes at whose multiples temporaries begin
+
+
+class Way(NamedTuple):
+    """A step as a tape of its own: which values are its arrays and which its numbers."""
+
+    tape: Tape
+    arrays: tuple[int, ...]
+    numbers: tuple[int, ...]
+    first: int
+
+
+@functools.lru_cache(maxsize=4096)
+def ways(tape: Tape) -> tuple[Way, ...]:
+    """Each step as a tape of one."""
+    dtypes, given = tape.dtypes(), len(tape.inputs)
+    first, found = given + len(tape.numbers), []
+    for step in tape.steps:
+        used = list(dict.fromkeys(step.picks if isinstance(step, Step) else (*step.picks, *step.scalars, *step.numbers)))
+        numbers = [v for v in used if given <= v < given + len(tape.numbers)]
+        arrays = [v for v in used if v not in numbers]
+        at = {v: k for k, v in enumerate((*arrays, *numbers))}
+        many = 1 if isinstance(step, Step) else len(step.dtypes)
+        fields = ("picks",) if isinstance(step, Step) else ("picks", "scalars", "numbers")
+        own = step._replace(**{f: tuple([at[v] for v in getattr(step, f)]) for f in fields})
+        stores = tuple(range(len(used), len(used) + many))
+        single = Tape(tuple([dtypes[v] for v in arrays]), tuple([dtypes[v] for v in numbers]), (own,), stores)
+        found.append(Way(single, tuple(arrays), tuple(numbers), first))
+        first += many
+    return tuple(found)
+
+
+def results_of(step: Step | Fold) -> tuple[np.dtype, ...]:
+    """The types of what a step makes."""
+    return (step.dtype,) if isinstance(step, Step) else step.dtypes
+
+
+def space_of(step: Step | Fold, shapes: Sequence[tuple[int, ...]], row: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """(space of a step over values of these shapes, shape of what it makes, axes of the space that it folds); `row` are the whole tape's last axes."""
+    own = np.broadcast_shapes(*shapes)
+    if isinstance(step, Step):
+        return own, own, 0
+    lead = own[: len(own) - len(row)]
+    return (*lead, *row), (*lead, *[1] * len(row)), len(row)
+
+
+class StepTable:
+    """The calls of a tape's steps over arrays that lie so and so, temporaries in one piece of memory."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, list[int]]] = []  # a function's address and the words of its table
+        self.addresses: list[
+            tuple[int, int, int, int]
+        ] = []  # call, word, which array (one more than there are: the temporaries), bytes into it
+        self.numbers: list[tuple[int, int, int, str]] = []  # call, word, which number, how it is packed
+        self.room = 0
+
+    def ready(self) -> None:
+        """Lay out the table: calls first, then what each of them reads."""
+        words, starts = array("q"), []
+        for address, _ in self.calls:
+            words.extend([address, *[0] * (_CALL - 1)])
+        for _, own in self.calls:
+            starts.append(len(words))
+            words.extend(own)
+        self._words, self._count = words, len(self.calls)
+        self._tables = [(k * _CALL + 1, 8 * start) for k, start in enumerate(starts)]
+        self._addresses = [(starts[call] + word, which, ahead) for call, word, which, ahead in self.addresses]
+        self._numbers = [(8 * (starts[call] + word), which, struct.Struct(code).pack_into) for call, word, which, code in self.numbers]
+
+    def __call__(self, arrays: Sequence[np.ndarray], numbers: Sequence[Any]) -> bool:
+        """Run them, results first; False where values were too hard for some step."""
+        words, room = self._words[:], np.empty(self.room, np.uint8)
+        base = words.buffer_info()[0]
+        for place, start in self._tables:
+            words[place] = base + start
+        at = [x.__array_interface__["data"][0] for x in (*arrays, room)]
+        for place, which, ahead in self._addresses:
+            words[place] = at[which] + ahead
+        for byte, which, pack in self._numbers:
+            pack(words, byte, numbers[which])
+        return not workers.call_all(base, self._count)
+
+
+def step_table(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], reduced: int) -> StepTable | None:
+    """The table of a tape over arrays of which no result lies over an input, results first; None where some step has no machine function for them."""
+    table, results, ndim = StepTable(), len(tape.stores), len(shape)
+    # of each value: shape over all axes, strides, bytes of an element; which array, bytes into it
+    known: list[Any] = [_all_axes(m, ndim, results + k) for k, m in enumerate(memories[results:])] + [None] * len(tape.numbers)
+    targets = {v: _all_axes(memories[k], ndim, k) for k, v in reversed(list(enumerate(tape.stores)))}
+    for way in ways(tape):
+        step = way.tape.steps[0]
+        given = [known[v] for v in way.arrays]
+        space, own, rows = space_of(step, [(1,) * ndim, *[g[0][0] for g in given]], shape[ndim - reduced :])
+        made = []
+        for j, dtype in enumerate(results_of(step)):
+            target = targets.get(way.first + j)
+            if target is None or target[0][0] != own:
+                target = (own, _side_by_side(own, dtype.itemsize), dtype.itemsize), len(memories), table.room
+                table.room += -(-math.prod(own) * dtype.itemsize // _LINE) * _LINE
+            made.append(target)
+        arrays = [*made, *given]
+        arranged = arrange(space, tuple([a[0] for a in arrays]), len(made), rows)
+        program = None if arranged is None else machine_code(way.tape, arranged.kinds)
+        if arranged is None or program is None:
+            return None
+        words, call = list(arranged.sizes), len(table.calls)
+        for (_, which, ahead), steps in zip(arrays, arranged.strides, strict=True):
+            table.addresses.append((call, len(words), which, ahead))
+            words += [0, *steps]
+        for v in way.numbers:
+            number = v - len(tape.inputs)
+            table.numbers.append((call, len(words), number, "d" if NUMBERS[tape.numbers[number]] == "f64" else "q"))
+            words.append(0)
+        table.calls.append((program.address, words))
+        known += made
+    for k, v in enumerate(tape.stores):
+        if known[v][1] != k:  # written elsewhere: a result that is an input, or twice the same, or lies over more than its value has
+            return None
+    table.ready()
+    return table
+
+
+def _all_axes(m: Memory, ndim: int, which: int) -> tuple[Memory, int, int]:
+    lead = ndim - len(m[0])
+    return ((1,) * lead + m[0], (0,) * lead + m[1], m[2]), which, 0
+
+
+def _side_by_side(shape: tuple[int, ...], item: int) -> tuple[int, ...]:
+    """The strides of a C-ordered array."""
+    found = []
+    for n in reversed(shape):
+        found.append(item)
+        item *= n
+    return tuple(reversed(found))
