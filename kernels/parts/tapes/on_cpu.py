@@ -10,23 +10,42 @@ Program, whose `bind(arranged, arrays, numbers)` is a call with nothing left to 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tritensor.kernels.parts.tapes.cpu import numpy_steps
 from tritensor.kernels.parts.tapes.cpu.arrangement import Arrangement as Arrangement
-from tritensor.kernels.parts.tapes.cpu.arrangement import arrange, memory
+from tritensor.kernels.parts.tapes.cpu.arrangement import Memory, arrange, memory
 from tritensor.kernels.parts.tapes.cpu.programs import Bound as Bound
 from tritensor.kernels.parts.tapes.cpu.programs import Program as Program
 from tritensor.kernels.parts.tapes.cpu.programs import machine_code
-from tritensor.kernels.parts.tapes.cpu.step_table import StepTable, results_of, space_of, step_table, ways
+from tritensor.kernels.parts.tapes.cpu.step_table import StepTable, fused_table, results_of, space_of, step_table, ways
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
 from tritensor.llvm.loops import SHARED
 
 _KEPT = 4096  # tapes whose tables are kept; when there are more, all are dropped
 _tables: dict[int, tuple[Tape, dict[Any, StepTable | None]]] = {}  # by the tape's identity: a tape is slow to hash
+_Making = Callable[[Tape, tuple[int, ...], Sequence[Memory], int], StepTable | None]
+
+
+def _table(making: _Making, tape: Tape, arrays: Sequence[np.ndarray], reduced: int) -> StepTable | None:
+    """The table, of the whole tape or of its steps, for few elements, which no threads share."""
+    held = _tables.get(id(tape))
+    if held is None or held[0] is not tape:
+        if len(_tables) >= _KEPT:
+            _tables.clear()
+        held = _tables[id(tape)] = tape, {}
+    memories = tuple([(x.shape, x.strides, x.itemsize) for x in arrays])
+    key = making, memories, reduced
+    known = held[1]
+    if key not in known:
+        if len(known) >= _KEPT:
+            known.clear()
+        shape = np.broadcast_shapes(*[m[0] for m in memories])
+        known[key] = making(tape, shape, memories, reduced) if 0 < math.prod(shape) < SHARED else None
+    return known[key]
 
 
 def run(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int | None = None) -> None:
@@ -35,8 +54,11 @@ def run(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: 
     As one machine function where there is one, else step by step.
     """
     reduced = int(tape.folds) if reduced is None else reduced
-    shape = np.broadcast_shapes(*[x.shape for x in (*outs, *inputs)])
-    if not _by_machine(tape, shape, outs, inputs, numbers, reduced):
+    arrays = (*outs, *inputs)
+    table = _table(fused_table, tape, arrays, reduced)
+    if table is not None and table(arrays, numbers):
+        return
+    if not _by_machine(tape, np.broadcast_shapes(*[x.shape for x in arrays]), outs, inputs, numbers, reduced):
         step_by_step(tape, inputs, numbers, outs, reduced)
 
 
@@ -47,31 +69,15 @@ def step_by_step(
     machine code does not take it: nothing is compiled for the tape. Results are those of the fused function, bit for bit, where it has one."""
     reduced = int(tape.folds) if reduced is None else reduced
     arrays = (*outs, *inputs)
-    memories = tuple([memory(x) for x in arrays])
-    held = _tables.get(id(tape))
-    if held is None or held[0] is not tape:
-        if len(_tables) >= _KEPT:
-            _tables.clear()
-        held = _tables[id(tape)] = tape, {}
-    key = memories, reduced
-    if key not in held[1]:
-        held[1][key] = _table_of(tape, memories, reduced)
-    table = held[1][key]
+    table = _table(step_table, tape, arrays, reduced)
+    if table is None or not table(arrays, numbers):
+        _one_by_one(tape, inputs, numbers, outs, reduced)
+
+
+def _one_by_one(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int) -> None:
+    """Each step by itself."""
+    # no result lies over an input: then it may be written before others are read
     apart = not any([np.may_share_memory(x, y) for x in inputs for y in outs])
-    if table is None or not apart or not table(arrays, numbers):
-        _one_by_one(tape, inputs, numbers, outs, reduced, apart)
-
-
-def _table_of(tape: Tape, memories: tuple[Any, ...], reduced: int) -> StepTable | None:
-    """The table of a tape's steps of few elements, which no threads share."""
-    shape = np.broadcast_shapes(*[m[0] for m in memories])
-    return step_table(tape, shape, memories, reduced) if 0 < math.prod(shape) < SHARED else None
-
-
-def _one_by_one(
-    tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int, apart: bool
-) -> None:
-    """Each step by itself; `apart`: no result lies over an input, so that it may be written before others are read."""
     shape = np.broadcast_shapes(*[x.shape for x in (*outs, *inputs)])
     values: list[Any] = [x.reshape((1,) * (len(shape) - x.ndim) + x.shape) for x in inputs]
     values += [np.full((1,) * len(shape), x, np.float32 if d.itemsize == 2 else d) for x, d in zip(numbers, tape.numbers, strict=True)]

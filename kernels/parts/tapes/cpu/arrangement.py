@@ -25,9 +25,16 @@ class Arrangement(NamedTuple):
     kinds: tuple[str, ...]
 
     @property
-    def count(self) -> int:
-        """Elements of the space."""
+    def elements(self) -> int:
+        """How many the space has."""
         return math.prod(self.sizes)
+
+
+def extent(m: Memory) -> tuple[int, int]:
+    """(least, end): the bytes that an array of at least one element reaches over, counted from its first element."""
+    shape, strides, item = m
+    reach = [s * (n - 1) for n, s in zip(shape, strides, strict=True)]
+    return sum([r for r in reach if r < 0]), sum([r for r in reach if r > 0]) + item
 
 
 def memory(x: np.ndarray) -> Memory:
@@ -68,7 +75,7 @@ def arrange(shape: tuple[int, ...], arrays: Sequence[Memory], results: int, redu
     # a result has a number for each element, or, of reduced rows, for each row
     if any(k == PART or (k == ROW and not reduced) for k in kinds[:results]):
         return None
-    return Arrangement(sizes, tuple([s[:3] for s in steps]), tuple(kinds))  # type: ignore[arg-type]
+    return Arrangement(sizes, tuple([s[:3] for s in steps]), tuple(kinds))  # type: ignore[arg-type, misc]
 
 
 def _expanded(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:

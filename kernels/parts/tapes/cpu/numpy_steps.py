@@ -71,7 +71,7 @@ def _on_tiles_of(function: Any) -> Any:
     return backends.translate(function, _on_tiles)
 
 
-def _as_tiles(given: Any, shape: tuple[int, ...], kept: Sequence[np.dtype]) -> list[np.ndarray]:
+def _as_tiles(given: Any, shape: tuple[int, ...], kept: Sequence[np.dtype]) -> list[Any]:
     found = given if isinstance(given, tuple) else (given,)
     return [np.broadcast_to(np.asarray(x), shape).astype(d).view(_Tile) for x, d in zip(found, kept, strict=True)]
 
@@ -81,6 +81,7 @@ def run_fold(fold: Fold, shape: tuple[int, ...], values: Sequence[Sequence[np.nd
     functions, (picks, scalars, numbers) = fold.functions, values
     sums = functions.combine in KEPT_WIDE
     kept = [np.dtype(np.float64) if sums and d.kind == "f" else d for d in fold.states]
+    state: list[Any]
     combine, count = _on_tiles_of(functions.combine), shape[2] * shape[3]
     index = np.arange(count, dtype=np.int64).reshape(1, 1, *shape[2:])
     with blocks.SILENT():

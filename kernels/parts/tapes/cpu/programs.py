@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.parts.tapes.cpu.arrangement import AXES, TILE, Arrangement
+from tritensor.kernels.parts.tapes.cpu.arrangement import AXES, TILE, Arrangement, extent, memory
 from tritensor.kernels.parts.tapes.cpu.text import LANES, NUMBERS, machine_text
 from tritensor.kernels.parts.tapes.tape import Tape
 from tritensor.llvm import compiler, threads, workers
+from tritensor.llvm.address_table import addresses_of
 from tritensor.llvm.loops import SHARED
 
 _WORK = 1000  # steps of numpy's search for an element that two arrays share
@@ -35,7 +36,7 @@ class Program:
     def bind(self, arranged: Arrangement, arrays: Sequence[np.ndarray], numbers: Sequence[Any] = ()) -> Bound | None:
         """The call of it with arrays, results first, that lie as arranged, shared among threads where they are large; None where a result lies over an
         input otherwise than element on element."""
-        places = [x.__array_interface__["data"][0] for x in arrays]
+        places = addresses_of(arrays)
         if not _apart(arrays, places, len(self.tape.stores), self.gives_up):
             return None
         parts = _parts(arranged, self.tape.folds)
@@ -77,7 +78,7 @@ class Bound:
 
 def _apart(arrays: Sequence[np.ndarray], places: Sequence[int], results: int, gives_up: bool) -> bool:
     """Whether no input lies where a result is written but element on element; where the function may give up, none at all."""
-    ends = [_extent(x, at) for x, at in zip(arrays, places, strict=True)]
+    ends = [(at + low, at + high) for at, (low, high) in zip(places, [extent(memory(x)) for x in arrays], strict=True)]
     for i in range(results):
         low, high = ends[i]
         for k in range(len(arrays)):
@@ -92,18 +93,9 @@ def _apart(arrays: Sequence[np.ndarray], places: Sequence[int], results: int, gi
 def _share(x: np.ndarray, y: np.ndarray) -> bool:
     """Whether two arrays have an element in common, as the halves of rows have not; True where that is hard to say."""
     try:
-        return np.shares_memory(x, y, max_work=_WORK)
+        return np.shares_memory(x, y, max_work=_WORK)  # type: ignore[arg-type]  # any number will do
     except np.exceptions.TooHardError:
         return True
-
-
-def _extent(x: np.ndarray, at: int) -> tuple[int, int]:
-    """The addresses that an array reaches over."""
-    if x.flags.c_contiguous:
-        return at, at + x.nbytes
-    low = sum([s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s < 0])
-    high = sum([s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s > 0])
-    return at + low, at + high + x.itemsize
 
 
 def _stride(arranged: Arrangement, i: int, axis: int, itemsize: int) -> int:
@@ -116,7 +108,7 @@ def _parts(arranged: Arrangement, folds: bool) -> list[tuple[int, int, int]]:
     axis = max(range(len(shared)), key=lambda d: shared[d])
     size, parts = shared[axis], 1
     piece = 64 * LANES if axis == 3 else 1
-    if arranged.count >= SHARED:
+    if arranged.elements >= SHARED:
         parts = max(min(threads.count(), size // piece), 1)
     ends = [min(-(-size // piece) * k // parts * piece, size) for k in range(parts)] + [size]
     return [(axis, low, high) for low, high in itertools.pairwise(ends)]

@@ -11,14 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.kernels.parts.tapes.cpu.arrangement import Memory, arrange
+from tritensor.kernels.parts.tapes.cpu.arrangement import Memory, arrange, extent
 from tritensor.kernels.parts.tapes.cpu.programs import machine_code
 from tritensor.kernels.parts.tapes.cpu.text import NUMBERS
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
 from tritensor.llvm import workers
+from tritensor.llvm.address_table import addresses_of
 
 _CALL = 1 + workers.ARGUMENTS  # words of a call in a table
 _LINE = 64  # bytes at whose multiples temporaries begin
+_Placed = tuple[Memory, int, int]  # how a value lies; in which array (one more than there are: the temporaries), bytes into it
 
 
 class Way(NamedTuple):
@@ -41,8 +43,15 @@ def ways(tape: Tape) -> tuple[Way, ...]:
         arrays = [v for v in used if v not in numbers]
         at = {v: k for k, v in enumerate((*arrays, *numbers))}
         many = 1 if isinstance(step, Step) else len(step.dtypes)
-        fields = ("picks",) if isinstance(step, Step) else ("picks", "scalars", "numbers")
-        own = step._replace(**{f: tuple([at[v] for v in getattr(step, f)]) for f in fields})
+
+        def moved(places: Sequence[int], at: dict[int, int] = at) -> tuple[int, ...]:
+            return tuple([at[v] for v in places])
+
+        own: Step | Fold
+        if isinstance(step, Step):
+            own = step._replace(picks=moved(step.picks))
+        else:
+            own = step._replace(picks=moved(step.picks), scalars=moved(step.scalars), numbers=moved(step.numbers))
         stores = tuple(range(len(used), len(used) + many))
         single = Tape(tuple([dtypes[v] for v in arrays]), tuple([dtypes[v] for v in numbers]), (own,), stores)
         found.append(Way(single, tuple(arrays), tuple(numbers), first))
@@ -67,7 +76,9 @@ def space_of(step: Step | Fold, shapes: Sequence[tuple[int, ...]], row: tuple[in
 class StepTable:
     """The calls of a tape's steps over arrays that lie so and so, temporaries in one piece of memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, memories: Sequence[Memory], results: int) -> None:
+        extents = [extent(m) for m in memories]
+        self._outs, self._inputs = list(enumerate(extents[:results])), list(enumerate(extents))[results:]
         self.calls: list[tuple[int, list[int]]] = []  # a function's address and the words of its table
         self.addresses: list[
             tuple[int, int, int, int]
@@ -89,12 +100,19 @@ class StepTable:
         self._numbers = [(8 * (starts[call] + word), which, struct.Struct(code).pack_into) for call, word, which, code in self.numbers]
 
     def __call__(self, arrays: Sequence[np.ndarray], numbers: Sequence[Any]) -> bool:
-        """Run them, results first; False where values were too hard for some step."""
-        words, room = self._words[:], np.empty(self.room, np.uint8)
+        """Run them, results first; False where a result lies over an input, which may be read after it was written, and nothing is done; and where
+        values were too hard for some step."""
+        room = np.empty(self.room, np.uint8)
+        at = addresses_of((*arrays, room))
+        for y, (low, high) in self._outs:
+            first, end = at[y] + low, at[y] + high
+            for x, (least, most) in self._inputs:
+                if at[x] + least < end and first < at[x] + most:
+                    return False
+        words = self._words[:]
         base = words.buffer_info()[0]
         for place, start in self._tables:
             words[place] = base + start
-        at = [x.__array_interface__["data"][0] for x in (*arrays, room)]
         for place, which, ahead in self._addresses:
             words[place] = at[which] + ahead
         for byte, which, pack in self._numbers:
@@ -102,10 +120,20 @@ class StepTable:
         return not workers.call_all(base, self._count)
 
 
+def fused_table(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], reduced: int) -> StepTable | None:
+    """The table of a tape's own machine function; None where it has none for these arrays."""
+    table = StepTable(memories, len(tape.stores))
+    arrays = [(m, k, 0) for k, m in enumerate(memories)]
+    numbers = range(len(tape.inputs), len(tape.inputs) + len(tape.numbers))
+    if not _add_call(table, tape, tape, shape, arrays, len(tape.stores), numbers, reduced):
+        return None
+    table.ready()
+    return table
+
+
 def step_table(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], reduced: int) -> StepTable | None:
     """The table of a tape over arrays of which no result lies over an input, results first; None where some step has no machine function for them."""
-    table, results, ndim = StepTable(), len(tape.stores), len(shape)
-    # of each value: shape over all axes, strides, bytes of an element; which array, bytes into it
+    table, results, ndim = StepTable(memories, len(tape.stores)), len(tape.stores), len(shape)
     known: list[Any] = [_all_axes(m, ndim, results + k) for k, m in enumerate(memories[results:])] + [None] * len(tape.numbers)
     targets = {v: _all_axes(memories[k], ndim, k) for k, v in reversed(list(enumerate(tape.stores)))}
     for way in ways(tape):
@@ -119,20 +147,8 @@ def step_table(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], r
                 target = (own, _side_by_side(own, dtype.itemsize), dtype.itemsize), len(memories), table.room
                 table.room += -(-math.prod(own) * dtype.itemsize // _LINE) * _LINE
             made.append(target)
-        arrays = [*made, *given]
-        arranged = arrange(space, tuple([a[0] for a in arrays]), len(made), rows)
-        program = None if arranged is None else machine_code(way.tape, arranged.kinds)
-        if arranged is None or program is None:
+        if not _add_call(table, tape, way.tape, space, [*made, *given], len(made), way.numbers, rows):
             return None
-        words, call = list(arranged.sizes), len(table.calls)
-        for (_, which, ahead), steps in zip(arrays, arranged.strides, strict=True):
-            table.addresses.append((call, len(words), which, ahead))
-            words += [0, *steps]
-        for v in way.numbers:
-            number = v - len(tape.inputs)
-            table.numbers.append((call, len(words), number, "d" if NUMBERS[tape.numbers[number]] == "f64" else "q"))
-            words.append(0)
-        table.calls.append((program.address, words))
         known += made
     for k, v in enumerate(tape.stores):
         if known[v][1] != k:  # written elsewhere: a result that is an input, or twice the same, or lies over more than its value has
@@ -141,7 +157,34 @@ def step_table(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], r
     return table
 
 
-def _all_axes(m: Memory, ndim: int, which: int) -> tuple[Memory, int, int]:
+def _add_call(
+    table: StepTable,
+    whole: Tape,
+    own: Tape,
+    space: tuple[int, ...],
+    arrays: Sequence[_Placed],
+    results: int,
+    numbers: Sequence[int],
+    reduced: int,
+) -> bool:
+    """Add the call of `own`, the whole tape or a step of it, whose numbers are these of the whole tape's values; False where it has no function."""
+    arranged = arrange(space, tuple([a[0] for a in arrays]), results, reduced)
+    program = None if arranged is None else machine_code(own, arranged.kinds)
+    if arranged is None or program is None:
+        return False
+    words, call = list(arranged.sizes), len(table.calls)
+    for (_, which, ahead), steps in zip(arrays, arranged.strides, strict=True):
+        table.addresses.append((call, len(words), which, ahead))
+        words += [0, *steps]
+    for v in numbers:
+        number = v - len(whole.inputs)
+        table.numbers.append((call, len(words), number, "d" if NUMBERS[whole.numbers[number]] == "f64" else "q"))
+        words.append(0)
+    table.calls.append((program.address, words))
+    return True
+
+
+def _all_axes(m: Memory, ndim: int, which: int) -> _Placed:
     lead = ndim - len(m[0])
     return ((1,) * lead + m[0], (0,) * lead + m[1], m[2]), which, 0
 
