@@ -17,35 +17,39 @@ import numpy as np
 
 from tritensor.kernels.parts.tapes.cpu import numpy_steps
 from tritensor.kernels.parts.tapes.cpu.arrangement import Arrangement as Arrangement
-from tritensor.kernels.parts.tapes.cpu.arrangement import Memory, arrange, memory
+from tritensor.kernels.parts.tapes.cpu.arrangement import arrange, memory
+from tritensor.kernels.parts.tapes.cpu.programs import Arranged
 from tritensor.kernels.parts.tapes.cpu.programs import Bound as Bound
 from tritensor.kernels.parts.tapes.cpu.programs import Program as Program
-from tritensor.kernels.parts.tapes.cpu.programs import machine_code
-from tritensor.kernels.parts.tapes.cpu.step_table import StepTable, fused_table, results_of, space_of, step_table, ways
+from tritensor.kernels.parts.tapes.cpu.programs import machine_code as machine_code
+from tritensor.kernels.parts.tapes.cpu.step_table import StepTable, fused_call, results_of, space_of, step_table, ways
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
-from tritensor.llvm.loops import SHARED
 
-_KEPT = 4096  # tapes whose tables are kept; when there are more, all are dropped
-_tables: dict[int, tuple[Tape, dict[Any, StepTable | None]]] = {}  # by the tape's identity: a tape is slow to hash
-_Making = Callable[[Tape, tuple[int, ...], Sequence[Memory], int], StepTable | None]
+_KEPT = 4096  # tapes whose calls are kept, and calls of each; when there are more, all are dropped
+_Call = StepTable | Arranged | None
+_calls: dict[int, tuple[Tape, dict[Any, _Call]]] = {}  # by the tape's identity: a tape is slow to hash
 
 
-def _table(making: _Making, tape: Tape, arrays: Sequence[np.ndarray], reduced: int) -> StepTable | None:
-    """The table, of the whole tape or of its steps, for few elements, which no threads share."""
-    held = _tables.get(id(tape))
+def _call_of(
+    making: Callable[..., _Call], tape: Tape, arrays: Sequence[np.ndarray], reduced: int, shape: tuple[int, ...] | None = None
+) -> _Call:
+    """The call of the whole tape, or of its steps, over arrays that lie like these; `shape` is the space where it is more than they broadcast to."""
+    held = _calls.get(id(tape))
     if held is None or held[0] is not tape:
-        if len(_tables) >= _KEPT:
-            _tables.clear()
-        held = _tables[id(tape)] = tape, {}
+        if len(_calls) >= _KEPT:
+            _calls.clear()
+        held = _calls[id(tape)] = tape, {}
     memories = tuple([(x.shape, x.strides, x.itemsize) for x in arrays])
-    key = making, memories, reduced
-    known = held[1]
-    if key not in known:
-        if len(known) >= _KEPT:
-            known.clear()
-        shape = np.broadcast_shapes(*[m[0] for m in memories])
-        known[key] = making(tape, shape, memories, reduced) if 0 < math.prod(shape) < SHARED else None
-    return known[key]
+    key, known = (making, memories, reduced, shape), held[1]
+    try:
+        return known[key]
+    except KeyError:
+        pass
+    if len(known) >= _KEPT:
+        known.clear()
+    space = np.broadcast_shapes(*[m[0] for m in memories]) if shape is None else shape
+    found = known[key] = None if 0 in space else making(tape, space, memories, reduced)
+    return found
 
 
 def run(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int | None = None) -> None:
@@ -54,11 +58,7 @@ def run(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: 
     As one machine function where there is one, else step by step.
     """
     reduced = int(tape.folds) if reduced is None else reduced
-    arrays = (*outs, *inputs)
-    table = _table(fused_table, tape, arrays, reduced)
-    if table is not None and table(arrays, numbers):
-        return
-    if not _by_machine(tape, np.broadcast_shapes(*[x.shape for x in arrays]), outs, inputs, numbers, reduced):
+    if not _by_machine(tape, None, outs, inputs, numbers, reduced):
         step_by_step(tape, inputs, numbers, outs, reduced)
 
 
@@ -69,8 +69,8 @@ def step_by_step(
     machine code does not take it: nothing is compiled for the tape. Results are those of the fused function, bit for bit, where it has one."""
     reduced = int(tape.folds) if reduced is None else reduced
     arrays = (*outs, *inputs)
-    table = _table(step_table, tape, arrays, reduced)
-    if table is None or not table(arrays, numbers):
+    call = _call_of(step_table, tape, arrays, reduced)
+    if call is None or not call(arrays, numbers):
         _one_by_one(tape, inputs, numbers, outs, reduced)
 
 
@@ -88,7 +88,7 @@ def _one_by_one(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any]
         for j, dtype in enumerate(results_of(step)):
             target = outs[tape.stores.index(way.first + j)] if apart and way.first + j in tape.stores else None
             made.append(target if target is not None and target.shape == own else np.empty(own, dtype))
-        if not _by_machine(way.tape, space, made, given, told, rows):
+        if not _by_machine(way.tape, space, made, given, [x.item() for x in told], rows):
             _by_numpy(step, space, made, [*given, *told], rows)
         values += made
     for v, out in zip(tape.stores, outs, strict=True):
@@ -97,18 +97,27 @@ def _one_by_one(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any]
 
 
 def _by_machine(
-    tape: Tape, shape: tuple[int, ...], outs: Sequence[np.ndarray], inputs: Sequence[np.ndarray], numbers: Sequence[Any], reduced: int
+    tape: Tape,
+    space: tuple[int, ...] | None,
+    outs: Sequence[np.ndarray],
+    inputs: Sequence[np.ndarray],
+    numbers: Sequence[Any],
+    reduced: int,
 ) -> bool:
     """A tape by its machine function, arrays copied that lie as it does not take them; False where it has none or values are too hard for it."""
+    arrays = [*outs, *inputs]
+    call = _call_of(fused_call, tape, arrays, reduced, space)
+    if call is not None and call(arrays, numbers):
+        return True
+    shape = np.broadcast_shapes(*[x.shape for x in arrays]) if space is None else space
     if 0 in shape:
         return False
-    arrays = [*outs, *inputs]
     arranged = arrange(shape, tuple([memory(x) for x in arrays]), len(outs), reduced)
     if arranged is None:
         return _by_machine_copied(tape, shape, outs, inputs, numbers, reduced)
-    program = machine_code(tape, arranged.kinds)
-    bound = None if program is None else program.bind(arranged, arrays, [x.item() if isinstance(x, np.ndarray) else x for x in numbers])
-    return bound is not None and bound()
+    # of few elements in place, or between each other
+    program = machine_code(tape, arranged.kinds) if isinstance(call, StepTable) else None
+    return program is not None and Arranged(program, arranged)(arrays, numbers)
 
 
 def _by_machine_copied(

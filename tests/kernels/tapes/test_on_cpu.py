@@ -434,6 +434,23 @@ def test_in_place_and_beside() -> None:
 
 
 @machine
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_result_over_an_input_that_another_needs(rows: bool) -> None:
+    """Everything is read before anything is written, of elements and of numbers of rows."""
+    x, y = np.random.default_rng(0).standard_normal((2, 6, 70)).astype(F32)
+    x, y = (x[:, :1].copy(), y[:, :1].copy()) if rows else (x, y)
+    tile = np.ones((6, 70), F32)
+    steps = (step(maths.neg, F32, 1), step(arithmetic._add, F32, 0, 0), step(arithmetic._mul, F32, 2, 0))
+    for stores in ((3, 4), (4, 3)):
+        a, b, c = x.copy(), y.copy(), tile.copy()
+        swapped = (a, b) if stores == (3, 4) else (b, a)
+        assert fused(Tape((F32,) * 3, (), steps, (*stores, 5)), (a, b, c), (), (*swapped, c), int(rows))
+        assert same_bits(a, -y)
+        assert same_bits(b, x + x)
+        assert same_bits(c, tile * x)
+
+
+@machine
 @pytest.mark.parametrize("n", [3, 16, 100])
 def test_values_that_are_too_hard(n: int) -> None:
     """Arguments too large for the machine's sine are numpy's, in place too; what lies behind the last element is nobody's."""

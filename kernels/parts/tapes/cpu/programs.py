@@ -7,7 +7,7 @@ import functools
 import itertools
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tritensor.llvm.address_table import addresses_of
 from tritensor.llvm.loops import SHARED
 
 _WORK = 1000  # steps of numpy's search for an element that two arrays share
-_TURNS = 4  # vectors in one turn of the walk that writes
+_TURNS = 2  # vectors in one turn of the walk that writes
 
 
 class Program:
@@ -50,6 +50,18 @@ class Program:
             ]
             self.table.pack_into(room, k * self.table.size, *sizes, *itertools.chain(*words), *numbers)
         return Bound(self, room, len(parts), tuple(arrays))
+
+
+class Arranged(NamedTuple):
+    """A program with the arrangement of its arrays."""
+
+    program: Program
+    arranged: Arrangement
+
+    def __call__(self, arrays: Sequence[np.ndarray], numbers: Sequence[Any]) -> bool:
+        """Run it, results first; False where a result lies over an input otherwise than element on element, or values were too hard."""
+        bound = self.program.bind(self.arranged, arrays, numbers)
+        return bound is not None and bound()
 
 
 class Bound:

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.kernels.parts.tapes.cpu.arrangement import Memory, arrange, extent
-from tritensor.kernels.parts.tapes.cpu.programs import machine_code
+from tritensor.kernels.parts.tapes.cpu.arrangement import Arrangement, Memory, arrange, extent
+from tritensor.kernels.parts.tapes.cpu.programs import Arranged, Program, machine_code
 from tritensor.kernels.parts.tapes.cpu.text import NUMBERS
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
 from tritensor.llvm import workers
 from tritensor.llvm.address_table import addresses_of
+from tritensor.llvm.loops import SHARED
 
 _CALL = 1 + workers.ARGUMENTS  # words of a call in a table
 _LINE = 64  # bytes at whose multiples temporaries begin
@@ -85,6 +86,20 @@ class StepTable:
         ] = []  # call, word, which array (one more than there are: the temporaries), bytes into it
         self.numbers: list[tuple[int, int, int, str]] = []  # call, word, which number, how it is packed
         self.room = 0
+        self.in_place: set[tuple[int, int]] = set()  # (result, input) that may be the same memory
+
+    def add(
+        self, program: Program, arranged: Arrangement, places: Sequence[tuple[int, int]], numbers: Sequence[tuple[int, np.dtype]]
+    ) -> None:
+        """A call over arrays at these places, (which array, bytes into it), with numbers of the whole tape's, (which, its type)."""
+        words, call = list(arranged.sizes), len(self.calls)
+        for (which, ahead), steps in zip(places, arranged.strides, strict=True):
+            self.addresses.append((call, len(words), which, ahead))
+            words += [0, *steps]
+        for which, dtype in numbers:
+            self.numbers.append((call, len(words), which, "d" if NUMBERS[dtype] == "f64" else "q"))
+            words.append(0)
+        self.calls.append((program.address, words))
 
     def ready(self) -> None:
         """Lay out the table: calls first, then what each of them reads."""
@@ -107,7 +122,7 @@ class StepTable:
         for y, (low, high) in self._outs:
             first, end = at[y] + low, at[y] + high
             for x, (least, most) in self._inputs:
-                if at[x] + least < end and first < at[x] + most:
+                if at[x] + least < end and first < at[x] + most and not (at[x] == at[y] and (y, x) in self.in_place):
                     return False
         words = self._words[:]
         base = words.buffer_info()[0]
@@ -120,19 +135,29 @@ class StepTable:
         return not workers.call_all(base, self._count)
 
 
-def fused_table(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], reduced: int) -> StepTable | None:
-    """The table of a tape's own machine function; None where it has none for these arrays."""
-    table = StepTable(memories, len(tape.stores))
-    arrays = [(m, k, 0) for k, m in enumerate(memories)]
-    numbers = range(len(tape.inputs), len(tape.inputs) + len(tape.numbers))
-    if not _add_call(table, tape, tape, shape, arrays, len(tape.stores), numbers, reduced):
+def fused_call(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], reduced: int) -> StepTable | Arranged | None:
+    """The call of a tape's own machine function with (arrays, numbers), results first; None where it has none for these arrays."""
+    results = len(tape.stores)
+    arranged = arrange(shape, tuple(memories), results, reduced)
+    program = None if arranged is None else machine_code(tape, arranged.kinds)
+    if arranged is None or program is None:
         return None
+    if arranged.elements >= SHARED:
+        return Arranged(program, arranged)
+    table = StepTable(memories, results)
+    numbers = [(k, d) for k, d in enumerate(tape.numbers)]
+    table.add(program, arranged, [(k, 0) for k in range(len(memories))], numbers)
+    if not program.gives_up:
+        table.in_place = {(y, x) for y in range(results) for x in range(results, len(memories)) if memories[x] == memories[y]}
     table.ready()
     return table
 
 
 def step_table(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], reduced: int) -> StepTable | None:
-    """The table of a tape over arrays of which no result lies over an input, results first; None where some step has no machine function for them."""
+    """The table of a tape's steps over few elements, which no threads share, results first. None of many, where some step has no machine function, and
+    where results are not what steps write."""
+    if math.prod(shape) >= SHARED:
+        return None
     table, results, ndim = StepTable(memories, len(tape.stores)), len(tape.stores), len(shape)
     known: list[Any] = [_all_axes(m, ndim, results + k) for k, m in enumerate(memories[results:])] + [None] * len(tape.numbers)
     targets = {v: _all_axes(memories[k], ndim, k) for k, v in reversed(list(enumerate(tape.stores)))}
@@ -147,41 +172,19 @@ def step_table(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], r
                 target = (own, _side_by_side(own, dtype.itemsize), dtype.itemsize), len(memories), table.room
                 table.room += -(-math.prod(own) * dtype.itemsize // _LINE) * _LINE
             made.append(target)
-        if not _add_call(table, tape, way.tape, space, [*made, *given], len(made), way.numbers, rows):
+        arrays = [*made, *given]
+        arranged = arrange(space, tuple([a[0] for a in arrays]), len(made), rows)
+        program = None if arranged is None else machine_code(way.tape, arranged.kinds)
+        if arranged is None or program is None:
             return None
+        told = [v - len(tape.inputs) for v in way.numbers]
+        table.add(program, arranged, [a[1:] for a in arrays], [(k, tape.numbers[k]) for k in told])
         known += made
     for k, v in enumerate(tape.stores):
         if known[v][1] != k:  # written elsewhere: a result that is an input, or twice the same, or lies over more than its value has
             return None
     table.ready()
     return table
-
-
-def _add_call(
-    table: StepTable,
-    whole: Tape,
-    own: Tape,
-    space: tuple[int, ...],
-    arrays: Sequence[_Placed],
-    results: int,
-    numbers: Sequence[int],
-    reduced: int,
-) -> bool:
-    """Add the call of `own`, the whole tape or a step of it, whose numbers are these of the whole tape's values; False where it has no function."""
-    arranged = arrange(space, tuple([a[0] for a in arrays]), results, reduced)
-    program = None if arranged is None else machine_code(own, arranged.kinds)
-    if arranged is None or program is None:
-        return False
-    words, call = list(arranged.sizes), len(table.calls)
-    for (_, which, ahead), steps in zip(arrays, arranged.strides, strict=True):
-        table.addresses.append((call, len(words), which, ahead))
-        words += [0, *steps]
-    for v in numbers:
-        number = v - len(whole.inputs)
-        table.numbers.append((call, len(words), number, "d" if NUMBERS[whole.numbers[number]] == "f64" else "q"))
-        words.append(0)
-    table.calls.append((program.address, words))
-    return True
 
 
 def _all_axes(m: Memory, ndim: int, which: int) -> _Placed:

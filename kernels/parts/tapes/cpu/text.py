@@ -177,18 +177,22 @@ class _Writer:
         code.declared.add(f"declare {vector} {function}(ptr, i32, {truths}, {vector})")
         return code.emit(kind, f"call {vector} {function}(ptr {at}, i32 {size}, {truths} {scope.mask}, {vector} zeroinitializer)")
 
-    def _store(self, i: int, scope: _Scope) -> None:
-        """Write a value to a result."""
-        v, dtype, code = self.tape.stores[i], self.types[i], scope.code
-        x = self.value(v, scope)
-        y = scope.stored[v] if v in scope.stored else to_stored_type(x, dtype)
-        at, vector, size = self._pointer(i, scope), code.type(y.kind), dtype.itemsize
-        if not scope.mask:
-            code.lines.append(f"  store {vector} {y.name}, ptr {at}, align {size}")
-            return
-        function, truths = f"@llvm.masked.store.v{code.width}{y.kind}.p0", code.type("b1")
-        code.declared.add(f"declare void {function}({vector}, ptr, i32, {truths})")
-        code.lines.append(f"  call void {function}({vector} {y.name}, ptr {at}, i32 {size}, {truths} {scope.mask})")
+    def _store(self, results: Sequence[int], scope: _Scope) -> None:
+        """Write values to results, once all of them are known: a result may lie where an input of another does."""
+        found = [self.value(self.tape.stores[i], scope) for i in results]
+        stored = [
+            scope.stored[v] if v in scope.stored else to_stored_type(x, self.types[i])
+            for i, x, v in zip(results, found, [self.tape.stores[i] for i in results], strict=True)
+        ]
+        code, truths = scope.code, scope.code.type("b1")
+        for i, y in zip(results, stored, strict=True):
+            at, vector, size = self._pointer(i, scope), code.type(y.kind), self.types[i].itemsize
+            if not scope.mask:
+                code.lines.append(f"  store {vector} {y.name}, ptr {at}, align {size}")
+                continue
+            function = f"@llvm.masked.store.v{code.width}{y.kind}.p0"
+            code.declared.add(f"declare void {function}({vector}, ptr, i32, {truths})")
+            code.lines.append(f"  call void {function}({vector} {y.name}, ptr {at}, i32 {size}, {truths} {scope.mask})")
 
     # --- the function
     def text(self) -> MachineText:
@@ -199,13 +203,12 @@ class _Writer:
                 nest.offset_pointer(f"b{i}", f"%p{i}", ("%a", f"%x{i}"), ("%b", f"%y{i}"))
             for w, folds in enumerate(self.walks):
                 self._walk(f"w{w}", folds)
-            for i in range(self.results):
-                if self.kinds[i] == ROW:
-                    self._store(i, self.row)
-            self._flush(self.row)
             tiles = [i for i in range(self.results) if self.kinds[i] != ROW]
             if tiles:
                 self._walk("w", [], tiles)
+            # last, since a result may lie where an input does
+            self._store([i for i in range(self.results) if self.kinds[i] == ROW], self.row)
+            self._flush(self.row)
         self.nest.lines.append("  %answer = load i64, ptr %flag, align 8")
         self._finish(self.once.code)
         words = ["size0", "size1", "size2", "n", *[f"{c}{i}" for i in arrays for c in "pxyz"]]
@@ -262,8 +265,7 @@ class _Writer:
             given = [*[self.value(p, scope) for p in step.picks], None, *[self.value(p, scope) for p in step.numbers]]
             state = as_states(fold.map(*given), fold.kinds, scope.code)
             mapped.append(fold.masked(state, Vector(scope.code, mask, "b1")) if mask else state)
-        for i in stores:
-            self._store(i, scope)
+        self._store(stores, scope)
         return scope, mapped
 
     def _walk(self, tag: str, places: Sequence[int], stores: Sequence[int] = ()) -> None:
