@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.cuda.jit import unread
 from tritensor.ground.errors import RegistrationError
 from tritensor.kernels.parts.cpu import special
 from tritensor.kernels.parts.cpu.complex_functions import complex_power
@@ -225,7 +226,7 @@ def translate(formula: Any, backend: Any) -> types.FunctionType:
         other = fn.__globals__.get(name)
         if isinstance(other, types.ModuleType) and other.__name__ == _MATHS:
             names[name] = backend  # also where it was imported under another name
-        elif isinstance(other, types.ModuleType) and other.__name__ == "triton.language" and "language" in vars(backend):
+        elif "language" in vars(backend) and _is_language(other):
             names[name] = backend.language  # of a back end that reads reductions, which are written in Triton's words
         elif isinstance(getattr(other, "fn", None), types.FunctionType):
             names[name] = translate(other, backend)
@@ -233,6 +234,12 @@ def translate(formula: Any, backend: Any) -> types.FunctionType:
             # on Tensors a special function is an op, whose own rule is differentiated
             names[name] = backend if backend is on_tensors else _TranslatedModule(other, backend)
     return types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__)
+
+
+def _is_language(other: Any) -> bool:
+    """Whether this is triton.language, imported or not yet."""
+    name = other.path if isinstance(other, unread.Name) else getattr(other, "__name__", "")
+    return name == "triton.language"
 
 
 def in_numpy(formula: Any) -> types.FunctionType:
