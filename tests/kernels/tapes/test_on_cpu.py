@@ -517,7 +517,8 @@ def test_a_second_process_compiles_nothing(tmp_path: Any) -> None:
     env = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     env.pop("TRITON_INTERPRET", None)  # as users' processes are, in which Triton itself is not imported before something is compiled
     first, second = (
-        subprocess.run([sys.executable, "-c", _SECOND], env=env, capture_output=True, text=True, check=True).stdout.split() for _ in range(2)
+        subprocess.run([sys.executable, "-c", _SECOND], env=env, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
     )
     assert int(first[0]) > 3
     assert second == ["0", "False"]

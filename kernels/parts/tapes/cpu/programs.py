@@ -19,6 +19,7 @@ from tritensor.llvm.address_table import addresses_of
 from tritensor.llvm.loops import SHARED
 
 _WORK = 1000  # steps of numpy's search for an element that two arrays share
+_LINE = 64  # bytes of a line of the cache
 _TURNS = 2  # vectors in one turn of the walk that writes
 
 
@@ -26,10 +27,10 @@ class Program:
     """A tape's machine function for arrays of some kinds. `gives_up`: it may find values that it cannot do, once it has written others: then no result may
     lie where an input does, and the steps are to be run one by one."""
 
-    def __init__(self, tape: Tape, function: Any, gives_up: bool) -> None:
-        self.tape, self.function, self.gives_up = tape, function, gives_up
+    def __init__(self, tape: Tape, function: Any, gives_up: bool, kept: tuple[int, ...]) -> None:
+        self.tape, self.function, self.gives_up, self.kept = tape, function, gives_up, kept
         self.address = workers.address(function)
-        self.arrays = len(tape.stores) + len(tape.inputs)
+        self.arrays = len(tape.stores) + len(tape.inputs) + len(kept)
         codes = "".join(["d" if NUMBERS[d] == "f64" else "q" for d in tape.numbers])
         self.table = struct.Struct(f"{AXES + 4 * self.arrays}q{codes}")
 
@@ -41,6 +42,8 @@ class Program:
             return None
         parts = _parts(arranged, self.tape.folds)
         room = bytearray(self.table.size * len(parts))
+        scratch = np.empty(len(parts) * sum([self.row_bytes(arranged, k) for k in range(len(self.kept))]), np.uint8)
+        free = addresses_of((scratch,))[0]
         for k, (axis, low, high) in enumerate(parts):
             sizes = list(arranged.sizes)
             sizes[axis] = high - low
@@ -48,8 +51,15 @@ class Program:
                 (at + low * _stride(arranged, i, axis, arrays[i].itemsize), *s)
                 for i, (at, s) in enumerate(zip(places, arranged.strides, strict=True))
             ]
+            for kept in range(len(self.kept)):
+                words.append((free, 0, 0, self.kept[kept] * arranged.sizes[3]))
+                free += self.row_bytes(arranged, kept)
             self.table.pack_into(room, k * self.table.size, *sizes, *itertools.chain(*words), *numbers)
-        return Bound(self, room, len(parts), tuple(arrays))
+        return Bound(self, room, len(parts), (*arrays, scratch))
+
+    def row_bytes(self, arranged: Arrangement, kept: int) -> int:
+        """How much of a thread's memory one of the values takes that are kept of a row, in whole lines of the cache."""
+        return -(-self.kept[kept] * arranged.sizes[2] * arranged.sizes[3] // _LINE) * _LINE
 
 
 class Arranged(NamedTuple):
@@ -138,4 +148,4 @@ def machine_code(tape: Tape, kinds: tuple[str, ...]) -> Program | None:
     made = machine_text(tape, kinds, _TURNS)
     if made is None:
         return None
-    return Program(tape, compiler.build_typed(made.module, ctypes.c_int64, ctypes.c_void_p), made.gives_up)
+    return Program(tape, compiler.build_typed(made.module, ctypes.c_int64, ctypes.c_void_p), made.gives_up, made.kept)

@@ -85,7 +85,7 @@ class StepTable:
             tuple[int, int, int, int]
         ] = []  # call, word, which array (one more than there are: the temporaries), bytes into it
         self.numbers: list[tuple[int, int, int, str]] = []  # call, word, which number, how it is packed
-        self.room = 0
+        self.temporaries, self.room = len(memories), 0
         self.in_place: set[tuple[int, int]] = set()  # (result, input) that may be the same memory
 
     def add(
@@ -96,6 +96,10 @@ class StepTable:
         for (which, ahead), steps in zip(places, arranged.strides, strict=True):
             self.addresses.append((call, len(words), which, ahead))
             words += [0, *steps]
+        for kept, item in enumerate(program.kept):
+            self.addresses.append((call, len(words), self.temporaries, self.room))
+            self.room += program.row_bytes(arranged, kept)
+            words += [0, 0, 0, item * arranged.sizes[3]]
         for which, dtype in numbers:
             self.numbers.append((call, len(words), which, "d" if NUMBERS[dtype] == "f64" else "q"))
             words.append(0)

@@ -1,7 +1,7 @@
 """The machine code of a tape over a space of four axes: loops over rows, walks over a row that fold or write, numbers of a row between them.
 
 Each value is computed where it belongs: numbers once, what is one per row or per part of a row once for it, the others for every element. A walk computes
-what it needs of a row's elements anew: they are in the cache, and most formulas cost less than memory. Sums and moments are kept in float64.
+what it needs of a row's elements anew, they are in the cache, or reads what a walk before it has kept of a row because it was dear. Sums and moments are kept in float64.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
-from tritensor.kernels.parts.tapes.cpu.arrangement import PART, ROW
+from tritensor.kernels.parts.tapes.cpu.arrangement import PART, ROW, TILE
 from tritensor.kernels.parts.tapes.cpu.folds import FoldCode, State, as_states
+from tritensor.kernels.parts.tapes.cpu.kept_values import cost, kept_values
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
 from tritensor.llvm.loop_nest import LoopNest
 from tritensor.llvm.loops import STORED, to_compute_type, to_stored_type
@@ -28,10 +29,12 @@ NUMBERS = {**{d: "f64" for d in STORED if d.kind in "fV"}, np.dtype(np.int32): "
 
 
 class MachineText(NamedTuple):
-    """A module whose `run(table)` answers whether some value was too hard, and whether it ever may answer so."""
+    """A module whose `run(table)` answers whether some value was too hard, whether it ever may answer so, and the bytes of the elements of each array
+    that it keeps values of a row in, behind its other arrays."""
 
     module: str
     gives_up: bool
+    kept: tuple[int, ...]
 
 
 class _Scope:
@@ -66,6 +69,11 @@ class _Writer:
         self.row = _Scope(A_ROW, Code(1, "s"), self.once)
         self.known_folds: dict[int, State] = {}
         self._place_values()
+        self.written: set[int] = set()  # kept values that walks before this one have written
+        kept = self._kept()
+        self.kept = {v: len(self.types) + k for k, v in enumerate(kept)}
+        self.types += tuple([self.dtypes[v] for v in kept])
+        self.kinds += (TILE,) * len(kept)
 
     def _place_values(self) -> None:
         """How often each value is computed, which walk it is known after, which step makes it."""
@@ -91,6 +99,21 @@ class _Writer:
                 self.maker.append((k, j))
             if any(self.often[p] > A_ROW for p in step.scalars) or any(self.often[p] > A_ROW for p in step.numbers):
                 raise NotVectorizableError("numbers of a fold that differ within a row")
+
+    def _kept(self) -> list[int]:
+        """The values that a walk keeps for later ones."""
+        if not self.walks:
+            return []
+        steps = self.tape.steps
+        element = [o == AN_ELEMENT and k >= 0 for o, (k, _) in zip(self.often, self.maker, strict=True)]
+        costs = [0] * len(element)
+        for v, (k, _) in enumerate(self.maker):
+            step: Any = steps[k]
+            if element[v]:
+                costs[v] = cost(step, [_compute_kind(self.dtypes[p], step.wide) for p in step.picks])
+        roots: list[Sequence[int]] = [[p for k in folds for p in steps[k].picks] for folds in self.walks]
+        roots.append([v for v, kind in zip(self.tape.stores, self.kinds, strict=False) if kind == TILE])
+        return kept_values(self.tape, element, roots, costs)
 
     # --- values
     def value(self, v: int, scope: _Scope) -> Vector:
@@ -119,14 +142,19 @@ class _Writer:
             return to_compute_type(self._load(v + self.results, scope), self.tape.inputs[v])
         if v < count + len(self.tape.numbers):
             return self._number(v - count)
+        if v in self.written:
+            scope.stored[v] = self._load(self.kept[v], scope)
+            return to_compute_type(scope.stored[v], self.dtypes[v])
         k, place = self.maker[v]
         step = self.tape.steps[k]
         if isinstance(step, Fold):
             made = self._finished(k, step, scope)
             return made[place]
         args = [_widened(self.value(p, scope), step.wide) for p in step.picks]
-        made = backends.translate(step.formula, on_vectors)(*args)
-        return self._rounded(v, made, scope)
+        y = self._rounded(v, backends.translate(step.formula, on_vectors)(*args), scope)
+        if v in self.kept:
+            self._write(self.kept[v], scope.stored[v], scope)
+        return y
 
     def _rounded(self, v: int, made: Any, scope: _Scope) -> Vector:
         """What a step has made, rounded to its type in memory and widened again, as it is for one that reads it there."""
@@ -184,15 +212,18 @@ class _Writer:
             scope.stored[v] if v in scope.stored else to_stored_type(x, self.types[i])
             for i, x, v in zip(results, found, [self.tape.stores[i] for i in results], strict=True)
         ]
-        code, truths = scope.code, scope.code.type("b1")
         for i, y in zip(results, stored, strict=True):
-            at, vector, size = self._pointer(i, scope), code.type(y.kind), self.types[i].itemsize
-            if not scope.mask:
-                code.lines.append(f"  store {vector} {y.name}, ptr {at}, align {size}")
-                continue
-            function = f"@llvm.masked.store.v{code.width}{y.kind}.p0"
-            code.declared.add(f"declare void {function}({vector}, ptr, i32, {truths})")
-            code.lines.append(f"  call void {function}({vector} {y.name}, ptr {at}, i32 {size}, {truths} {scope.mask})")
+            self._write(i, y, scope)
+
+    def _write(self, i: int, y: Vector, scope: _Scope) -> None:
+        code = scope.code
+        at, vector, size = self._pointer(i, scope), code.type(y.kind), self.types[i].itemsize
+        if not scope.mask:
+            code.lines.append(f"  store {vector} {y.name}, ptr {at}, align {size}")
+            return
+        function, truths = f"@llvm.masked.store.v{code.width}{y.kind}.p0", code.type("b1")
+        code.declared.add(f"declare void {function}({vector}, ptr, i32, {truths})")
+        code.lines.append(f"  call void {function}({vector} {y.name}, ptr {at}, i32 {size}, {truths} {scope.mask})")
 
     # --- the function
     def text(self) -> MachineText:
@@ -221,7 +252,8 @@ class _Writer:
         entry += ["  %flag = alloca i64, align 8", "  store i64 0, ptr %flag, align 8"]
         entry += [f"  %whole{turn} = and i64 %n, {-turn}" for turn in {LANES * _FOLDED, LANES * self.turn}]
         nest.lines[1:1] = [*entry, *self.once.code.lines]
-        return MachineText("\n".join([*sorted(self.declared), self.nest.text("ptr %table", returns="i64 %answer")]), self.gives_up)
+        module = "\n".join([*sorted(self.declared), self.nest.text("ptr %table", returns="i64 %answer")])
+        return MachineText(module, self.gives_up, tuple([self.dtypes[v].itemsize for v in self.kept]))
 
     def _finish(self, code: Code, mask: str = "") -> None:
         """Note what is declared, and the lanes that are too hard."""
@@ -275,6 +307,7 @@ class _Writer:
         part = _Scope(A_PART, Code(1, f"{tag}p"), self.row, tag)
         main = [self._body(tag, part, f"%{tag}i", r * LANES, "", folds, places, stores) for r in range(turn)]
         tail, last = self._body(tag, part, f"%{tag}t", 0, f"%{tag}mask", folds, places, stores)
+        self.written |= {v for v in self.kept if v in tail.values}
         accs = [(j, s, kind) for j, fold in enumerate(folds) for s, kind in enumerate(fold.kept)]
         joined: dict[str, list[State]] = {"m": [], "u": []}
         for j, fold in enumerate(folds):
@@ -337,6 +370,11 @@ class _Writer:
         lines = [line for code in (part.code, tail.code, *[s.code for s, _ in main]) for line in code.lines]
         text = "\n".join(lines)
         return [i for i in range(len(self.types)) if f"%{tag}c{i}," in text]
+
+
+def _compute_kind(dtype: np.dtype, wide: bool) -> str:
+    """The kind of a value as a formula takes it."""
+    return ("f64" if wide else "f32") if dtype.kind in "fV" else STORED[dtype]
 
 
 def _widened(x: Vector, wide: bool) -> Vector:
