@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-import tritensor.kernels  # noqa: F401  # registers the ops, whose formulas these are
-from tritensor.kernels.elementwise import arithmetic, comparison, selection
+from tests.kernels.tapes.sample_tapes import (
+    BF16,
+    BINARY,
+    BOOL,
+    COMPARED,
+    F32,
+    F64,
+    FLOATS,
+    GELU_NUMBERS,
+    I32,
+    I64,
+    ROUNDING,
+    UNARY,
+    cross_entropy,
+    fold,
+    fused,
+    gelu,
+    kept,
+    layer_norm,
+    machine,
+    same_bits,
+    step,
+    values,
+)
+from tritensor.kernels.elementwise import arithmetic
 from tritensor.kernels.parts import maths, reduction
 from tritensor.kernels.parts.elementwise import unchanged
 from tritensor.kernels.parts.formula_llvm import formula_loop
@@ -26,84 +44,8 @@ from tritensor.kernels.parts.tapes import on_cpu
 from tritensor.kernels.parts.tapes.cpu.arrangement import arrange, memory
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
 from tritensor.kernels.reductions import extrema, prod, sums
-from tritensor.llvm import compiler, threads
+from tritensor.llvm import compiler, threads, workers
 from tritensor.llvm.loops import STORED
-
-F16, BF16, F32, F64 = map(np.dtype, (np.float16, ml_dtypes.bfloat16, np.float32, np.float64))
-BOOL, I32, I64 = map(np.dtype, (np.bool_, np.int32, np.int64))
-FLOATS = [F16, BF16, F32, F64]
-ROUNDING = {F16: 2.0**-10, BF16: 2.0**-7, F32: 2.0**-22, F64: 2.0**-50}
-machine = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
-
-
-def kept(dtype: np.dtype) -> np.dtype:
-    """The type that a number is given in beside arrays of a type."""
-    return F32 if dtype.itemsize == 2 else dtype
-
-
-def step(formula: Any, dtype: np.dtype, *picks: int) -> Step:
-    return Step(formula, picks, dtype, dtype == F64)
-
-
-def fold(dtype: np.dtype, combine: Any, pick: int, map: Any = reduction.value, finish: Any = None, scalars: tuple[int, ...] = (), identity: Any = reduction.zero) -> Fold:  # fmt: skip
-    return Fold(reduction.ReductionFunctions(map, combine, finish, identity), (pick,), scalars, (), (kept(dtype),), (dtype,))
-
-
-def mean(dtype: np.dtype, pick: int, count: int) -> Fold:
-    return fold(dtype, reduction.add, pick, finish=maths.div, scalars=(count,))
-
-
-def gelu(d: np.dtype) -> Tape:
-    """0.5 x (1 + tanh(c (x + k x x x))), operation by operation."""
-    a, m = arithmetic._add, arithmetic._mul
-    picks = ((m, 1, 0), (m, 4, 0), (m, 6, 0), (m, 7, 0), (a, 0, 8), (m, 3, 9), (maths.tanh, 10), (a, 2, 11), (m, 5, 12))
-    return Tape((d,), (kept(d),) * 4, tuple([step(f, d, *p) for f, *p in picks]), (13,))
-
-
-GELU_NUMBERS = (0.5, 1.0, math.sqrt(2 / math.pi), 0.044715)
-
-
-def layer_norm(d: np.dtype) -> Tape:
-    """x, w, b, eps, n: (x - mean) rsqrt(mean((x - mean)^2) + eps) w + b, and the mean."""
-    a, s, m = arithmetic._add, arithmetic._sub, arithmetic._mul
-    steps = (
-        mean(d, 0, 4), step(s, d, 0, 5), step(m, d, 6, 6), mean(d, 7, 4), step(a, d, 8, 3), step(maths.rsqrt, d, 9), step(m, d, 6, 10),
-        step(m, d, 11, 1), step(a, d, 12, 2),
-    )  # fmt: skip
-    return Tape((d, d, d), (kept(d), F64), steps, (13, 5))
-
-
-def cross_entropy(d: np.dtype) -> Tape:
-    """z, onehot: the sum of (t - log sum exp t) onehot with t = z - max z."""
-    largest = fold(d, extrema._larger, 0, identity=extrema._lowest)
-    steps = (
-        largest, step(arithmetic._sub, d, 0, 2), step(maths.exp, d, 3), fold(d, reduction.add, 4), step(maths.log, d, 5),
-        step(arithmetic._sub, d, 3, 6), step(arithmetic._mul, d, 7, 1), fold(d, reduction.add, 8),
-    )  # fmt: skip
-    return Tape((d, d), (), steps, (9,))
-
-
-def fused(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int = 0) -> bool:
-    """Whether the tape's own machine function has computed it."""
-    arrays = (*outs, *inputs)
-    arranged = arrange(np.broadcast_shapes(*[x.shape for x in arrays]), tuple([memory(x) for x in arrays]), len(outs), reduced)
-    program = None if arranged is None else on_cpu.machine_code(tape, arranged.kinds)
-    bound = None if program is None else program.bind(arranged, arrays, numbers)
-    return bound is not None and bound()
-
-
-def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """NaN is NaN, whatever its payload; 0 is not -0."""
-    if a.dtype.kind not in "fV":
-        return bool((a == b).all())
-    a, b = a.astype(np.float64), b.astype(np.float64)
-    return bool(((a == b) & (np.signbit(a) == np.signbit(b)) | ((a != a) & (b != b))).all())
-
-
-def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    if dtype == BOOL:
-        return rng.random(shape) < 0.5
-    return rng.integers(-9, 9, shape).astype(dtype) if dtype.kind == "i" else rng.standard_normal(shape).astype(dtype)
 
 
 @machine
@@ -227,107 +169,6 @@ def test_variance(dtype: np.dtype) -> None:
     assert same_bits(y, z)
     want = x.astype(np.float64).var(1, ddof=1, keepdims=True)
     np.testing.assert_allclose(y.astype(np.float64), want, rtol=4 * ROUNDING[dtype])
-
-
-# --- tapes at random
-UNARY = [
-    maths.tanh,
-    maths.exp,
-    maths.sin,
-    maths.asin,
-    maths.neg,
-    maths.abs,
-    maths.floor,
-    activations.sigmoid,
-    activations.relu,
-    activations.silu,
-    arithmetic.square,
-]
-BINARY = [arithmetic._add, arithmetic._sub, arithmetic._mul, maths.maximum, maths.minimum]
-COMPARED = [comparison._lt, comparison._eq, comparison._ge]
-WHOLE = [arithmetic._add, arithmetic._mul, comparison._bitwise_xor]
-TYPES = [*FLOATS, BOOL, I32, I64]
-
-
-@st.composite
-def tapes(draw: Any, rows: bool) -> tuple[Tape, list[str]]:
-    """A tape, and how each of its inputs lies: a tile, one number for each row or column, a number."""
-    inputs = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=4))
-    lies = ["tile", *[draw(st.sampled_from(["tile", "tile", "row", "column", "slice", "number", "turned"])) for _ in inputs[1:]]]
-    numbers = draw(st.lists(st.sampled_from([F32, F64, I64]), max_size=2))
-    known = [*inputs, *numbers]
-    steps: list[Step | Fold] = []
-    tile = [lie in ("tile", "slice", "turned", "column") for lie in lies] + [False] * len(numbers)
-    for _ in range(draw(st.integers(1, 7))):
-        at = draw(st.integers(0, len(known) - 1))
-        d = known[at]
-        partners = [k for k, t in enumerate(known) if t == d and not len(inputs) <= k < len(inputs) + len(numbers)] or [at]
-        kind = draw(st.sampled_from(["cast", "unary", "binary", "binary", "compare", "where", *["fold"] * (2 * rows)]))
-        wide = d == F64
-        if kind == "fold" and d in FLOATS:
-            steps.append(draw(st.sampled_from([fold(d, reduction.add, at), fold(d, extrema._larger, at, identity=extrema._lowest)])))
-            tile.append(False)
-            known.append(d)
-            continue
-        if kind == "where" and BOOL in known and d in FLOATS:
-            made = Step(selection._where, (known.index(BOOL), at, draw(st.sampled_from(partners))), d, wide)
-        elif kind == "cast" or d == BOOL or kind in ("fold", "where"):
-            target = draw(st.sampled_from(TYPES))
-            made = Step(unchanged, (at,), target, wide)
-        elif kind == "compare":
-            made = Step(draw(st.sampled_from(COMPARED)), (at, draw(st.sampled_from(partners))), BOOL, wide)
-        elif kind == "unary" and d in FLOATS:
-            made = Step(draw(st.sampled_from(UNARY)), (at,), d, wide)
-        else:
-            made = Step(draw(st.sampled_from(BINARY if d in FLOATS else WHOLE)), (at, draw(st.sampled_from(partners))), d, wide)
-        steps.append(made)
-        tile.append(any(tile[p] for p in made.picks))
-        known.append(made.dtype)
-    first = len(inputs) + len(numbers)
-    made_here = list(range(first, len(known)))
-    stores = draw(st.lists(st.sampled_from(made_here), min_size=1, max_size=3, unique=True))
-    return Tape(tuple(inputs), tuple(numbers), tuple(steps), tuple(stores)), [*lies, *["tile" if tile[v] else "flat" for v in stores]]
-
-
-def lying(rng: np.random.Generator, how: str, dtype: np.dtype, rows: int, n: int) -> np.ndarray:
-    shape = {"row": (rows, 1), "column": (n,), "number": ()}.get(how, (rows, n))
-    if how == "slice":
-        return values(rng, (rows, 3 * n), dtype)[:, n : 2 * n]
-    return np.asarray(values(rng, (n, rows), dtype).T if how == "turned" else values(rng, shape, dtype))
-
-
-def check(tape: Tape, lies: list[str], rows: int, n: int, reduced: int) -> None:
-    rng = np.random.default_rng(0)
-    inputs = [lying(rng, how, d, rows, n) for how, d in zip(lies, tape.inputs, strict=False)]
-    numbers = [2 if d == I64 else 0.75 for d in tape.numbers]
-    made, apart = (
-        [
-            np.empty((rows, 1) if reduced and how == "flat" else (rows, n), tape.dtypes()[v])
-            for v, how in zip(tape.stores, lies[len(inputs) :], strict=True)
-        ]
-        for _ in range(2)
-    )
-    on_cpu.run(tape, inputs, numbers, made, reduced)
-    on_cpu.step_by_step(tape, inputs, numbers, apart, reduced)
-    for a, b in zip(made, apart, strict=True):
-        assert same_bits(a, b), tape
-    # and the same of arrays that lie otherwise: in whole, side by side
-    whole = [np.ascontiguousarray(np.broadcast_to(x, (rows, 1) if reduced and x.shape[-1:] in ((), (1,)) else (rows, n))) for x in inputs]
-    on_cpu.run(tape, whole, numbers, apart, reduced)
-    for a, b in zip(made, apart, strict=True):
-        assert same_bits(a, b), tape
-
-
-@settings(max_examples=60, deadline=None)
-@given(tapes(False), st.integers(1, 5), st.sampled_from([1, 3, 16, 37, 64, 130]))
-def test_random_tapes(drawn: tuple[Tape, list[str]], rows: int, n: int) -> None:
-    check(*drawn, rows, n, 0)
-
-
-@settings(max_examples=60, deadline=None)
-@given(tapes(True), st.integers(1, 5), st.sampled_from([1, 3, 16, 37, 64, 130]))
-def test_random_row_tapes(drawn: tuple[Tape, list[str]], rows: int, n: int) -> None:
-    check(*drawn, rows, n, 1)
 
 
 @machine
@@ -485,6 +326,44 @@ def test_shared_by_threads(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPat
 
 
 @machine
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("shape", [(3, 100), (64, 1000)])
+def test_a_table_of_calls(shape: tuple[int, int], count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call for two tapes, of which the second reads what the first writes; then for arrays that lie elsewhere, and another number."""
+    monkeypatch.setattr(threads, "count", lambda: count)
+    rng = np.random.default_rng(0)
+    x, w, b = (values(rng, s, F32) for s in (shape, shape[1:], shape[1:]))
+    y, z, m = np.empty_like(x), np.empty_like(x), np.empty((shape[0], 1), F32)
+    tapes = gelu(F32), layer_norm(F32)
+    bound = []
+    for tape, arrays, numbers, results, reduced in (
+        (tapes[0], (y, x), GELU_NUMBERS, 1, 0),
+        (tapes[1], (z, m, y, w, b), (1e-5, float(shape[1])), 2, 1),
+    ):
+        arranged = arrange(shape, tuple([memory(a) for a in arrays]), results, reduced)
+        program = on_cpu.machine_code(tape, arranged.kinds)
+        bound.append(program.bind(arranged, arrays, numbers))
+    calls = [(call.address, word) for call in bound for word in call.words]
+    table = np.zeros((len(calls), 1 + workers.ARGUMENTS), np.int64)
+    table[:, :2] = calls
+
+    def expected(x: np.ndarray, numbers: tuple[float, ...]) -> np.ndarray:
+        made, normal, means = np.empty_like(x), np.empty_like(x), np.empty((shape[0], 1), F32)
+        on_cpu.run(tapes[0], (x,), numbers, (made,))
+        on_cpu.run(tapes[1], (made, w, b), (1e-5, float(shape[1])), (normal, means))
+        return normal
+
+    assert workers.call_all(table.ctypes.data, len(table)) == 0
+    assert same_bits(z, expected(x, GELU_NUMBERS))
+    other, elsewhere = values(rng, shape, F32), np.empty_like(x)
+    bound[0].move(1, other.ctypes.data)
+    bound[0].tell(0, 2.0)
+    bound[1].move(0, elsewhere.ctypes.data)
+    assert workers.call_all(table.ctypes.data, len(table)) == 0
+    assert same_bits(elsewhere, expected(other, (2.0, *GELU_NUMBERS[1:])))
+
+
+@machine
 def test_empty_arrays() -> None:
     y = np.empty((0, 5), F32)
     on_cpu.run(gelu(F32), (y,), GELU_NUMBERS, (y.copy(),))
@@ -496,7 +375,7 @@ def test_empty_arrays() -> None:
 _SECOND = """
 import sys
 from tritensor.llvm import compiler
-import tests.kernels.tapes.test_on_cpu as page
+import tests.kernels.tapes.sample_tapes as page
 import numpy as np
 made = []
 assembled = compiler._backend

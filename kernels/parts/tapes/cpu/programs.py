@@ -19,6 +19,7 @@ from tritensor.llvm.address_table import addresses_of
 from tritensor.llvm.loops import SHARED
 
 _WORK = 1000  # steps of numpy's search for an element that two arrays share
+_WORD, _NUMBER = struct.Struct("q"), struct.Struct("d")
 _LINE = 64  # bytes of a line of the cache
 _TURNS = 2  # vectors in one turn of the walk that writes
 
@@ -38,24 +39,7 @@ class Program:
         """The call of it with arrays, results first, that lie as arranged, shared among threads where they are large; None where a result lies over an
         input otherwise than element on element."""
         places = addresses_of(arrays)
-        if not _apart(arrays, places, len(self.tape.stores), self.gives_up):
-            return None
-        parts = _parts(arranged, self.tape.folds)
-        room = bytearray(self.table.size * len(parts))
-        scratch = np.empty(len(parts) * sum([self.row_bytes(arranged, k) for k in range(len(self.kept))]), np.uint8)
-        free = addresses_of((scratch,))[0]
-        for k, (axis, low, high) in enumerate(parts):
-            sizes = list(arranged.sizes)
-            sizes[axis] = high - low
-            words = [
-                (at + low * _stride(arranged, i, axis, arrays[i].itemsize), *s)
-                for i, (at, s) in enumerate(zip(places, arranged.strides, strict=True))
-            ]
-            for kept in range(len(self.kept)):
-                words.append((free, 0, 0, self.kept[kept] * arranged.sizes[3]))
-                free += self.row_bytes(arranged, kept)
-            self.table.pack_into(room, k * self.table.size, *sizes, *itertools.chain(*words), *numbers)
-        return Bound(self, room, len(parts), (*arrays, scratch))
+        return Bound(self, arranged, arrays, places, numbers) if _apart(arrays, places, len(self.tape.stores), self.gives_up) else None
 
     def row_bytes(self, arranged: Arrangement, kept: int) -> int:
         """How much of a thread's memory one of the values takes that are kept of a row, in whole lines of the cache."""
@@ -77,17 +61,36 @@ class Arranged(NamedTuple):
 class Bound:
     """A call whose arrays and numbers are known: `bound()` is True where it was done, False where values were too hard.
 
-    For tables of calls: `address` is the function's, `words` are the arguments of its parts, all of which have to be called, by whichever thread.
+    For tables of calls: `address` is the function's, `words` are the arguments of its parts, one each, all of which have to be called, by whichever
+    thread. A call of arrays that have moved, or of other numbers, is the same with `move` and `tell`; who moves arrays holds them.
     """
 
-    __slots__ = ("_function", "_held", "_parts", "address", "gives_up", "words")
+    __slots__ = ("_ahead", "_function", "_held", "_parts", "_program", "_room", "address", "gives_up", "words")
 
-    def __init__(self, program: Program, room: bytearray, parts: int, held: tuple[np.ndarray, ...]) -> None:
-        self._function, self.address, self.gives_up = program.function, program.address, program.gives_up
-        at = ctypes.addressof(ctypes.c_char.from_buffer(room))
-        self.words = tuple([at + k * program.table.size for k in range(parts)])
+    def __init__(
+        self, program: Program, arranged: Arrangement, arrays: Sequence[np.ndarray], places: Sequence[int], numbers: Sequence[Any]
+    ) -> None:
+        self._program, self._function, self.address, self.gives_up = program, program.function, program.address, program.gives_up
+        parts, size = _parts(arranged, program.tape.folds), program.table.size
+        self._room = bytearray(size * len(parts))
+        rows = [program.row_bytes(arranged, k) for k in range(len(program.kept))]
+        scratch = np.empty(len(parts) * sum(rows), np.uint8)
+        free = addresses_of((scratch,))[0]
+        self._ahead: list[list[int]] = []  # of each part: where it begins in each array
+        for k, (axis, low, high) in enumerate(parts):
+            sizes = list(arranged.sizes)
+            sizes[axis] = high - low
+            ahead = [low * _stride(arranged, i, axis, x.itemsize) for i, x in enumerate(arrays)]
+            words = [(at + a, *s) for at, a, s in zip(places, ahead, arranged.strides, strict=True)]
+            for item, reach in zip(program.kept, rows, strict=True):
+                words.append((free, 0, 0, item * arranged.sizes[3]))
+                free += reach
+            program.table.pack_into(self._room, k * size, *sizes, *itertools.chain(*words), *numbers)
+            self._ahead.append(ahead)
+        at = ctypes.addressof(ctypes.c_char.from_buffer(self._room))
+        self.words = tuple([at + k * size for k in range(len(parts))])
         self._parts = [(w,) for w in self.words]
-        self._held = room, held  # their memory must outlive the addresses
+        self._held = scratch, tuple(arrays)  # their memory must outlive the addresses
 
     def __call__(self) -> bool:
         if len(self.words) == 1:
@@ -96,6 +99,18 @@ class Bound:
         if answer is None:
             answer = max([self._function(w) for w in self.words])
         return not answer
+
+    def move(self, which: int, address: int) -> None:
+        """An array, counted from the first result, lies at another address, with the strides that it had."""
+        for k, ahead in enumerate(self._ahead):
+            _WORD.pack_into(self._room, k * self._program.table.size + 8 * (AXES + 4 * which), address + ahead[which])
+
+    def tell(self, which: int, number: Any) -> None:
+        """One of the tape's numbers is another."""
+        program = self._program
+        pack = _NUMBER if NUMBERS[program.tape.numbers[which]] == "f64" else _WORD
+        for k in range(len(self._ahead)):
+            pack.pack_into(self._room, k * program.table.size + 8 * (AXES + 4 * program.arrays + which), number)
 
 
 def _apart(arrays: Sequence[np.ndarray], places: Sequence[int], results: int, gives_up: bool) -> bool:

@@ -1,7 +1,8 @@
 """The machine code of a tape over a space of four axes: loops over rows, walks over a row that fold or write, numbers of a row between them.
 
-Each value is computed where it belongs: numbers once, what is one per row or per part of a row once for it, the others for every element. A walk computes
-what it needs of a row's elements anew, they are in the cache, or reads what a walk before it has kept of a row because it was dear. Sums and moments are kept in float64.
+Each value is computed where it belongs: numbers once, what is one per row or per part of a row once for it, the others for every element. A walk
+computes anew what it needs of a row's elements, which are in the cache, or reads what a walk before it has kept of the row because it was dear. Sums and
+moments are kept in float64.
 """
 
 from __future__ import annotations
