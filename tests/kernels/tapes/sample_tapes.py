@@ -83,6 +83,12 @@ def fused(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs
     return bound is not None and bound()
 
 
+def forget() -> None:
+    """Drop the calls and programs that are known, where a test changes what the processor can do."""
+    on_cpu._calls.clear()
+    on_cpu.machine_code.cache_clear()
+
+
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     """NaN is NaN, whatever its payload; 0 is not -0."""
     if a.dtype.kind not in "fV":

@@ -25,6 +25,7 @@ from tests.kernels.tapes.sample_tapes import (
     UNARY,
     cross_entropy,
     fold,
+    forget,
     fused,
     gelu,
     kept,
@@ -157,6 +158,34 @@ def test_quantifiers(name: str) -> None:
 
 
 @machine
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("dtype", [*FLOATS, I32], ids=str)
+@pytest.mark.parametrize("shape", [(4, 1), (3, 70), (2, 3, 40)])
+def test_the_first_largest(shape: tuple[int, ...], dtype: np.dtype, native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reduction of two states that asks for places: of ties the first, NaN before all."""
+    if not native:
+        monkeypatch.setattr(compiler, "refusal", lambda: "for this test")
+        forget()
+    x = np.random.default_rng(0).integers(-5, 5, shape).astype(dtype)
+    if dtype.kind != "i" and x[0].size > 1:
+        x[0].reshape(-1)[[17, 30]] = np.nan
+    functions = reduction.ReductionFunctions(
+        extrema._with_index, extrema._first_larger, extrema._value_and_index, extrema._lowest, extrema._walk_larger
+    )
+    states = (*extrema.compared_in(dtype), I64)
+    tape, reduced = Tape((dtype,), (), (Fold(functions, (0,), (), (), states, (dtype, I64)),), (1, 2)), len(shape) - 1
+    top, place = (np.empty((shape[0], *[1] * reduced), d) for d in (dtype, I64))
+    try:
+        assert fused(tape, (x,), (), (top, place), reduced) == native
+        on_cpu.run(tape, (x,), (), (top, place), reduced)
+    finally:
+        forget()
+    rows = x.reshape(shape[0], -1).astype(np.float64)
+    np.testing.assert_array_equal(place.reshape(-1), rows.argmax(1))
+    np.testing.assert_array_equal(top.astype(np.float64).reshape(-1), rows.max(1))
+
+
+@machine
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_variance(dtype: np.dtype) -> None:
     """By merged moments about the first element, whose states are three."""
@@ -190,9 +219,9 @@ def test_a_step_is_its_formulas_own_loop(formula: Any, dtype: np.dtype) -> None:
         assert same_bits(out, want)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiler, "refusal", lambda: "for this test")
-        on_cpu.machine_code.cache_clear()
+        forget()
         on_cpu.run(Tape((dtype,) * count, (), (Step(formula, tuple(range(count)), result, dtype == F64),), (count,)), arrays, (), (want,))
-    on_cpu.machine_code.cache_clear()
+    forget()
     np.testing.assert_allclose(out.astype(np.float64), want.astype(np.float64), rtol=4 * ROUNDING[dtype], atol=4 * ROUNDING[dtype])
     if count == 2:
         on_cpu.run(with_number, arrays[:1], (0.7,), (out,))
@@ -204,7 +233,7 @@ def test_a_step_is_its_formulas_own_loop(formula: Any, dtype: np.dtype) -> None:
 def test_without_machine_code(dtype: np.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """On processors that have none numpy computes everything, as near to the mathematics."""
     monkeypatch.setattr(compiler, "refusal", lambda: "for this test")
-    on_cpu.machine_code.cache_clear()
+    forget()
     try:
         assert on_cpu.machine_code(gelu(dtype), ("tile", "tile")) is None
         rng = np.random.default_rng(0)
@@ -229,7 +258,7 @@ def test_without_machine_code(dtype: np.dtype, monkeypatch: pytest.MonkeyPatch) 
                 err_msg=name,
             )
     finally:
-        on_cpu.machine_code.cache_clear()
+        forget()
 
 
 @machine
@@ -244,10 +273,10 @@ def test_lesser_processors(level: str, dtype: np.dtype, monkeypatch: pytest.Monk
         for y, m, g in (found, lesser):
             assert fused(layer_norm(dtype), (x, w, b), (1e-5, 100.0), (y, m), 1)
             assert fused(gelu(dtype), (x,), GELU_NUMBERS, (g,))
-            on_cpu.machine_code.cache_clear()
+            forget()
             monkeypatch.setattr(compiler, "processor", lambda: level)
     finally:
-        on_cpu.machine_code.cache_clear()
+        forget()
     for a, b in zip(found, lesser, strict=True):
         assert same_bits(a, b)
 

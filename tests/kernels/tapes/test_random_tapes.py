@@ -5,16 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.tapes.sample_tapes import BINARY, BOOL, COMPARED, F32, F64, FLOATS, I32, I64, UNARY, WHOLE, fold, same_bits, values
+from tests.kernels.tapes.sample_tapes import (
+    BINARY,
+    BOOL,
+    COMPARED,
+    F32,
+    F64,
+    FLOATS,
+    I32,
+    I64,
+    ROUNDING,
+    UNARY,
+    WHOLE,
+    fold,
+    forget,
+    machine,
+    same_bits,
+    values,
+)
 from tritensor.kernels.elementwise import selection
 from tritensor.kernels.parts import reduction
 from tritensor.kernels.parts.elementwise import unchanged
 from tritensor.kernels.parts.tapes import on_cpu
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
 from tritensor.kernels.reductions import extrema
+from tritensor.llvm import compiler
 
 TYPES = [*FLOATS, BOOL, I32, I64]
 
@@ -98,3 +117,27 @@ def test_random_tapes(drawn: tuple[Tape, list[str]], rows: int, n: int) -> None:
 @given(tapes(True), st.integers(1, 5), st.sampled_from([1, 3, 16, 37, 64, 130]))
 def test_random_row_tapes(drawn: tuple[Tape, list[str]], rows: int, n: int) -> None:
     check(*drawn, rows, n, 1)
+
+
+@machine
+@settings(max_examples=40, deadline=None)
+@given(tapes(True), st.integers(1, 5), st.sampled_from([1, 3, 37]))
+def test_random_tapes_in_numpy_alone(drawn: tuple[Tape, list[str]], rows: int, n: int) -> None:
+    """Without machine code every tape runs; what is one step away from the inputs is as near."""
+    tape, lies = drawn
+    rng = np.random.default_rng(0)
+    inputs = [lying(rng, how, d, rows, n) for how, d in zip(lies, tape.inputs, strict=False)]
+    numbers = [2 if d == I64 else 0.75 for d in tape.numbers]
+    flat = lies[len(inputs) :]
+    made, alone = (
+        [np.empty((rows, 1 if how == "flat" else n), tape.dtypes()[v]) for v, how in zip(tape.stores, flat, strict=True)] for _ in range(2)
+    )
+    on_cpu.run(tape, inputs, numbers, made, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiler, "refusal", lambda: "for this test")
+        forget()
+        on_cpu.run(tape, inputs, numbers, alone, 1)
+    forget()
+    if len(tape.steps) == 1:
+        near = 8 * ROUNDING.get(made[0].dtype, 0)
+        np.testing.assert_allclose(made[0].astype(np.float64), alone[0].astype(np.float64), rtol=near, atol=near)

@@ -39,6 +39,17 @@ def as_states(given: Any, kinds: Sequence[str], code: Code) -> State:
     return tuple([x.to(k) if isinstance(x, Vector) else code.constant(x, k) for x, k in zip(found, kinds, strict=True)])
 
 
+class _Typed(Vector):
+    """A vector that tells its type, as reductions of places ask."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> str:
+        """The name of its kind."""
+        return self.kind
+
+
 class FoldCode:
     """A Fold's functions over vectors: `kinds` are those of its states, `kept` those that they are accumulated in."""
 
@@ -50,6 +61,12 @@ class FoldCode:
         self.identity = functions.identity(tuple(states))
         self.map, self.combine = translated(functions.map), translated(functions.combine)
         self.finish = None if functions.finish is None else translated(functions.finish)
+        self.indexed = functions.map is not reduction.value  # others may ask for an element's place; who does not leaves no code of it
+
+    def finished(self, state: State, scalars: Sequence[Vector]) -> tuple[Any, ...]:
+        """What a state comes to."""
+        found = state if self.finish is None else self.finish(*[_Typed(x.code, x.name, x.kind) for x in state], *scalars)
+        return found if isinstance(found, tuple) else (found,)
 
     def nothing(self, code: Code, kinds: Sequence[str]) -> State:
         """The state of no elements."""

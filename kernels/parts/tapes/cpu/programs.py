@@ -156,7 +156,7 @@ def machine_code(tape: Tape, kinds: tuple[str, ...]) -> Program | None:
     """The program of a tape over arrays of these kinds (`Arrangement.kinds`), the results first, compiled when it is first asked for or found on disk.
 
     None where there is none: no machine code for this processor (see compiler.refusal), formulas of more than `maths` has for vectors, types that loops
-    do not store (8- and 16-bit integers, complex), reductions that ask for an element's index.
+    do not store (8- and 16-bit integers, complex), reductions in words that folds.py has not.
     """
     if compiler.refusal():
         return None

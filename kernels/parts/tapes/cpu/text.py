@@ -178,9 +178,7 @@ class _Writer:
         """What a fold gives for the row, once its walk is done."""
         code = FoldCode(fold.functions, fold.states)
         state = self.known_folds[k]
-        given = [*state, *[self.value(p, scope) for p in fold.scalars]]
-        found = state if code.finish is None else code.finish(*given)
-        found = found if isinstance(found, tuple) else (found,)
+        found = code.finished(state, [self.value(p, scope) for p in fold.scalars])
         first = next(v for v, (maker, _) in enumerate(self.maker) if maker == k)
         for j, y in enumerate(found):
             scope.values[first + j] = self._rounded(first + j, y, scope)
@@ -295,7 +293,7 @@ class _Writer:
         mapped = []
         for fold, k in zip(folds, places, strict=True):
             step: Any = self.tape.steps[k]
-            given = [*[self.value(p, scope) for p in step.picks], None, *[self.value(p, scope) for p in step.numbers]]
+            given = [*[self.value(p, scope) for p in step.picks], _index(fold, scope), *[self.value(p, scope) for p in step.numbers]]
             state = as_states(fold.map(*given), fold.kinds, scope.code)
             mapped.append(fold.masked(state, Vector(scope.code, mask, "b1")) if mask else state)
         self._store(stores, scope)
@@ -383,6 +381,19 @@ def _widened(x: Vector, wide: bool) -> Vector:
     return x.to("f64" if wide else "f32") if x.kind[0] == "f" else x
 
 
+def _index(fold: FoldCode, scope: _Scope) -> Vector | None:
+    """The places in the row of the elements of a vector, where the reduction asks for them."""
+    if not fold.indexed:
+        return None
+    code, tag = scope.code, scope.tag
+    before = code.emit("i64", f"mul i64 %{tag}q, %n").name
+    first = code.emit("i64", f"add i64 {before}, {scope.at}").name
+    name = code.emit("i64", f"add i64 {first}, {scope.ahead}").name[1:]
+    code.lines += splat_lines(f"{name}.all", f"%{name}", "i64", LANES)
+    order = Vector(code, f"<{', '.join(f'i64 {i}' for i in range(LANES))}>", "i64")
+    return Vector(code, f"%{name}.all", "i64") + order
+
+
 def _mask(tag: str) -> list[str]:
     """Which lanes of the rest of a row are inside."""
     whole, order = f"<{LANES} x i32>", ", ".join(f"i32 {i}" for i in range(LANES))
@@ -395,7 +406,7 @@ def _mask(tag: str) -> list[str]:
 def machine_text(tape: Tape, kinds: tuple[str, ...], turn: int) -> MachineText | None:
     """The module of a tape over arrays of these kinds (see arrangement.py), the results first, `turn` vectors in one turn of the walk that writes.
 
-    None where there is no straight-line code: other types than loops store, formulas of more than `maths`, a reduction that asks for an element's index.
+    None where there is no straight-line code: other types than loops store, formulas of more than `maths`.
     """
     if not all([d in STORED for d in (*tape.inputs, *[tape.dtypes()[v] for v in tape.stores])]) or not all(
         [d in NUMBERS for d in tape.numbers]
