@@ -337,6 +337,29 @@ def test_values_that_are_too_hard(n: int) -> None:
 
 
 @machine
+@pytest.mark.parametrize("n", [5, 64, 70])
+def test_what_lies_behind_a_row_is_never_too_hard(n: int) -> None:
+    """There stand zeros, and of 0 / 0 machine code has no remainder."""
+    a, b = (np.random.default_rng(k).uniform(1, 9, (3, 2 * n)).astype(F32)[:, :n] for k in (0, 1))
+    y = np.empty((3, n), F32)
+    tape = Tape((F32, F32), (), (step(maths.fmod, F32, 0, 1),), (2,))
+    assert fused(tape, (a, b), (), (y,))
+    np.testing.assert_array_equal(y, np.fmod(a, b))
+    b[2, n - 1] = 0
+    assert not fused(tape, (a, b), (), (y,))
+
+
+@machine
+def test_what_walks_keep() -> None:
+    """The exponentials of a softmax, which two walks ask for, and no difference to a mean, which is as soon computed."""
+    largest = fold(F32, extrema._larger, 0, identity=extrema._lowest)
+    steps = (largest, step(arithmetic._sub, F32, 0, 1), step(maths.exp, F32, 2), fold(F32, reduction.add, 3), step(maths.div, F32, 3, 4))
+    softmax = on_cpu.machine_code(Tape((F32,), (), steps, (5,)), ("tile", "tile"))
+    assert softmax.kept == (4,)
+    assert on_cpu.machine_code(layer_norm(F32), ("tile", "row", "tile", "tile", "tile")).kept == ()
+
+
+@machine
 @pytest.mark.parametrize("shape", [(200_000,), (5, 9, 7000), (3, 100_000), (64, 1000)])
 def test_shared_by_threads(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(F32)
