@@ -17,7 +17,7 @@ from tritensor.kernels.parts.formulas import activations
 from tritensor.kernels.parts.tapes import on_cpu
 from tritensor.kernels.parts.tapes.cpu.arrangement import arrange, memory
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
-from tritensor.kernels.reductions import extrema
+from tritensor.kernels.reductions import extrema, prod, sums
 from tritensor.llvm import compiler
 
 F16, BF16, F32, F64 = map(np.dtype, (np.float16, ml_dtypes.bfloat16, np.float32, np.float64))
@@ -119,3 +119,11 @@ UNARY = [
 BINARY = [arithmetic._add, arithmetic._sub, arithmetic._mul, maths.maximum, maths.minimum]
 COMPARED = [comparison._lt, comparison._eq, comparison._ge]
 WHOLE = [arithmetic._add, arithmetic._mul, comparison._bitwise_xor]
+
+FOLDS = {
+    "sum": (reduction.add, reduction.value, None, reduction.zero, np.sum),
+    "sum of squares": (reduction.add, sums._square, None, reduction.zero, lambda x, **k: np.sum(x * x, **k)),
+    "amax": (extrema._larger, reduction.value, None, extrema._lowest, np.max),
+    "amin": (extrema._smaller, reduction.value, None, extrema._highest, np.min),
+    "prod": (prod._multiply, reduction.value, None, lambda s: (1,), np.prod),
+}  # fmt: skip
