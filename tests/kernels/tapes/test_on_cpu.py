@@ -10,15 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tritensor
 from tests.kernels.tapes.sample_tapes import (
+    BF16,
     BINARY,
     BOOL,
     COMPARED,
+    F16,
     F32,
     F64,
     FLOATS,
     FOLDS,
     GELU_NUMBERS,
+    I32,
+    I64,
     ROUNDING,
     UNARY,
     cross_entropy,
@@ -44,6 +49,7 @@ from tritensor.kernels.parts.tapes.tape import Step, Tape
 from tritensor.kernels.reductions import extrema
 from tritensor.llvm import compiler, threads, workers
 from tritensor.llvm.loops import STORED
+from tritensor.ops.table import ops
 
 
 @machine
@@ -245,6 +251,36 @@ def test_what_walks_keep() -> None:
     softmax = on_cpu.machine_code(Tape((F32,), (), steps, (5,)), ("tile", "tile"))
     assert softmax.kept == (4,)
     assert on_cpu.machine_code(layer_norm(F32), ("tile", "row", "tile", "tile", "tile")).kept == ()
+
+
+@machine
+@pytest.mark.parametrize("source", [F16, BF16, F32, F64, I32, I64, BOOL], ids=str)
+@pytest.mark.parametrize("target", [F16, BF16, F32, F64, I32, I64, BOOL], ids=str)
+def test_conversions_are_the_ops(source: np.dtype, target: np.dtype) -> None:
+    """A step that only converts gives the bits of the op `cast`: float64 to float16 is rounded once, what an integer does not hold is the least one."""
+    rng = np.random.default_rng(0)
+    ties = [
+        1 + 2.0**-11 + 2.0**-40,
+        1 + 2.0**-8 + 2.0**-40,
+        2.0**-25 * (1 + 2.0**-30),
+        65519.999999999,
+        65520.0,
+        -65519.9999,
+        1e300,
+        -1e-300,
+        0.0,
+        -0.0,
+    ]
+    numbers = np.array([*ties, np.nan, np.inf, -np.inf, 3e9, -3e9, 1e19], np.float64)
+    with np.errstate(all="ignore"):
+        x = numbers.astype(source) if source.kind in "fV" else rng.integers(-(2**31), 2**31, 40).astype(source)
+        want = ops.cast(tritensor.from_numpy(x), dtype=target).numpy()
+    out, step_out = np.empty(x.shape, target), np.empty(x.shape, target)
+    tape = Tape((source,), (), (Step(unchanged, (0,), target, source == F64),), (1,))
+    assert fused(tape, (x,), (), (out,))
+    assert same_bits(out, want)
+    on_cpu.step_by_step(tape, (x,), (), (step_out,))
+    assert same_bits(step_out, want)
 
 
 @machine

@@ -25,13 +25,13 @@ def _translated(formula: Any) -> Any:
 
 
 def rounded(y: Any, dtype: np.dtype) -> np.ndarray:
-    """An array as a type in memory; float64 goes to 16 bits by way of float32, as in machine code."""
+    """An array as a type in memory; whole numbers go to 16-bit floats by way of float32, as in machine code."""
     y = np.asarray(y)
     if dtype == np.bool_:
         return y.astype(np.bool_)
     if y.dtype.kind in _FLOATS and dtype.kind in "iu":
         return as_integers(y, dtype)
-    if dtype.itemsize == 2 and dtype.kind in _FLOATS and y.dtype.char != "f":
+    if dtype.itemsize == 2 and dtype.kind in _FLOATS and y.dtype.kind not in _FLOATS:
         y = y.astype(np.float32)
     return dtypes.astype(y, dtype)
 

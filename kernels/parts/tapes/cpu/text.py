@@ -18,9 +18,10 @@ from tritensor.kernels.parts.tapes.cpu.arrangement import PART, ROW, TILE
 from tritensor.kernels.parts.tapes.cpu.folds import FoldCode, State, as_states
 from tritensor.kernels.parts.tapes.cpu.kept_values import cost, kept_values
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
+from tritensor.llvm import simd_functions as native
 from tritensor.llvm.loop_nest import LoopNest
 from tritensor.llvm.loops import STORED, to_compute_type, to_stored_type
-from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector, splat_lines
+from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector, select, splat_lines
 
 LANES = 16  # of a vector, whatever the type, so that sums add in one order
 _FOLDED = 4  # vectors that a fold takes in one turn, which do not wait for each other
@@ -164,6 +165,8 @@ class _Writer:
             made = code.constant(made, "i8" if dtype == np.bool_ else "f32" if dtype.itemsize == 2 else STORED[dtype])
         if dtype == np.bool_:
             y = made.to("i8") if made.kind == "b1" else (made != 0).to("i8")
+        elif dtype == np.float16 and made.kind == "f64":
+            y = _rounded_to_odd(made).to("f16")
         else:
             y = to_stored_type(made.to("f32") if dtype.itemsize == 2 and made.kind[0] != "f" else made, dtype)
         scope.stored[v] = y
@@ -369,6 +372,15 @@ class _Writer:
         lines = [line for code in (part.code, tail.code, *[s.code for s, _ in main]) for line in code.lines]
         text = "\n".join(lines)
         return [i for i in range(len(self.types)) if f"%{tag}c{i}," in text]
+
+
+def _rounded_to_odd(y: Vector) -> Vector:
+    """float64 as a float32 that rounds to float16 as the float64 itself would: cut, with the last bit set where something was cut off (Boldo and
+    Melquiond, IEEE Transactions on Computers 57, 2008)."""
+    near = y.to("f32")
+    back, bits = near.to("f64"), near.bits("i32")
+    cut = bits - (native.absolute(back) > native.absolute(y)).to("i32")
+    return select(back != y, cut | 1, bits).bits("f32")
 
 
 def _compute_kind(dtype: np.dtype, wide: bool) -> str:
