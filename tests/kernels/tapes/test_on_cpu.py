@@ -284,6 +284,37 @@ def test_conversions_are_the_ops(source: np.dtype, target: np.dtype) -> None:
 
 
 @machine
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1), (2, 1, 3), (2, 3, 4, 5, 6), (0, 3), (3, 0, 2)], ids=str)
+def test_layouts_of_one_array(shape: tuple[int, ...]) -> None:
+    """As it is, backwards, with axes in other orders; results that lie like it and that do not."""
+    x = np.asarray(values(np.random.default_rng(0), shape, F32))
+    for lying in (x, x[::-1] if x.ndim else x, x.T, np.moveaxis(x, 0, -1) if x.ndim else x):
+        want, alike, steps = np.empty(lying.shape, F32), np.empty_like(lying), np.empty_like(lying)
+        on_cpu.run(gelu(F32), (np.ascontiguousarray(lying),), GELU_NUMBERS, (want,))
+        on_cpu.run(gelu(F32), (lying,), GELU_NUMBERS, (alike,))
+        on_cpu.step_by_step(gelu(F32), (lying,), GELU_NUMBERS, (steps,))
+        assert same_bits(alike, want)
+        assert same_bits(steps, want)
+
+
+@machine
+def test_layouts_that_are_copied() -> None:
+    """More axes than loops have, results with gaps, columns as rows of a view."""
+    rng = np.random.default_rng(0)
+    x, v, w = (values(rng, s, F32) for s in ((3, 4, 5, 6, 7), (3, 1, 5, 1, 7), (4, 1, 6, 1)))
+    tape = Tape((F32,) * 3, (), (step(arithmetic._add, F32, 0, 1), step(arithmetic._mul, F32, 3, 2)), (4,))
+    gaps, steps = np.empty((3, 4, 5, 6, 14), F32)[..., ::2], np.empty_like(x)
+    assert not fused(tape, (x, v, w), (), (gaps,))
+    on_cpu.run(tape, (x, v, w), (), (gaps,))
+    on_cpu.step_by_step(tape, (x, v, w), (), (steps,))
+    np.testing.assert_array_equal(gaps, (x + v) * w)
+    np.testing.assert_array_equal(steps, gaps)
+    columns = np.empty((7, 1), F32)
+    on_cpu.run(Tape((F32,), (), (fold(F32, reduction.add, 0),), (1,)), (x.reshape(-1, 7).T,), (), (columns,))
+    np.testing.assert_allclose(columns[:, 0], x.reshape(-1, 7).sum(0), rtol=1e-5, atol=1e-5)
+
+
+@machine
 @pytest.mark.parametrize("shape", [(200_000,), (5, 9, 7000), (3, 100_000), (64, 1000)])
 def test_shared_by_threads(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(F32)
