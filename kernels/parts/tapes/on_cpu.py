@@ -91,6 +91,9 @@ def _one_by_one(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any]
         if not _by_machine(way.tape, space, made, given, [x.item() for x in told], rows):
             _by_numpy(step, space, made, [*given, *told], rows)
         values += made
+        del given, made
+        for v in way.done:
+            values[v] = None  # so that the next has its memory
     for v, out in zip(tape.stores, outs, strict=True):
         if values[v] is not out:
             np.copyto(out, values[v].reshape(values[v].shape[values[v].ndim - out.ndim :]))

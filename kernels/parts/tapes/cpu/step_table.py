@@ -25,12 +25,14 @@ _Placed = tuple[Memory, int, int]  # how a value lies; in which array (one more 
 
 
 class Way(NamedTuple):
-    """A step as a tape of its own: which values are its arrays and which its numbers."""
+    """A step as a tape of its own: which values are its arrays and which its numbers, the first of those that it makes, and which nobody asks for
+    after it."""
 
     tape: Tape
     arrays: tuple[int, ...]
     numbers: tuple[int, ...]
     first: int
+    done: tuple[int, ...] = ()
 
 
 @functools.lru_cache(maxsize=4096)
@@ -57,7 +59,11 @@ def ways(tape: Tape) -> tuple[Way, ...]:
         single = Tape(tuple([dtypes[v] for v in arrays]), tuple([dtypes[v] for v in numbers]), (own,), stores)
         found.append(Way(single, tuple(arrays), tuple(numbers), first))
         first += many
-    return tuple(found)
+    later, known = set(tape.stores), []
+    for way in reversed(found):
+        known.append(way._replace(done=tuple([v for v in way.arrays if v not in later])))
+        later |= set(way.arrays)
+    return tuple(reversed(known))
 
 
 def results_of(step: Step | Fold) -> tuple[np.dtype, ...]:
