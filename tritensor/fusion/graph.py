@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.ground.call_site import file_and_line, line_of
+from tritensor.ground.call_site import called_name, file_and_line, line_of
 from tritensor.ground.device import device
 from tritensor.ops.table import Op
 
@@ -51,10 +51,10 @@ class Call:
 
     inputs: a Value, a Window, a number or None each; of a gradient the arguments of its function, attributes, shapes and needs among them.
     function: of a gradient, what computes it on arrays. part: which of the op's gradients it is; None for all of them at once.
-    at: the user's instruction that made it.
+    at: the user's instruction that made it, who: what that called.
     """
 
-    __slots__ = ("at", "attrs", "corner", "function", "inputs", "op", "part", "results")
+    __slots__ = ("at", "attrs", "corner", "function", "inputs", "op", "part", "results", "who")
 
     def __init__(
         self, op: Op, corner: str, inputs: tuple[Any, ...], attrs: dict[str, Any], at: tuple[CodeType, int],
@@ -63,6 +63,7 @@ class Call:
         self.op, self.corner, self.inputs, self.attrs, self.at = op, corner, inputs, attrs, at
         self.function, self.part = function, part
         self.results: tuple[Value | None, ...] = ()
+        self.who = called_name()
 
     @property
     def name(self) -> str:

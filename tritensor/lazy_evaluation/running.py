@@ -10,6 +10,7 @@ import numpy as np
 from tritensor.fusion.graph import FORWARD, WRITE, Call, Value, Window, values_in
 from tritensor.ground import device_errors
 from tritensor.ground.numpy_warnings import quietly
+from tritensor.ground.thread_state import here
 from tritensor.ops.array import empty, lying, to_layout
 from tritensor.ops.lazy_array import window_of
 from tritensor.ops.strided_array import StridedArray
@@ -24,7 +25,9 @@ def run_calls(calls: Sequence[Call], wanted: set[Value]) -> dict[Value, Exceptio
     for call in calls:
         for v in values_in(call.inputs):
             uses[v] = uses.get(v, 0) + 1
+    before = here.calling
     for call in calls:
+        here.calling = call.who
         error = next((failed[v] for v in values_in(call.inputs) if v in failed), None) if failed else None
         if error is None:
             try:
@@ -40,6 +43,7 @@ def run_calls(calls: Sequence[Call], wanted: set[Value]) -> dict[Value, Exceptio
             uses[v] -= 1
             if not uses[v] and v not in wanted and v.call is not None:
                 v.array = None
+    here.calling = before
     return failed
 
 
