@@ -17,8 +17,8 @@ from tritensor.ground.errors import EmptyError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, reduced, reduction_blocks, splits_of
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
-from tritensor.kernels.parts.formulas.template_args import bound
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
+from tritensor.kernels.parts.templates.template_args import bound
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Op, Sample, Spec, normal_dims, op, refuse_kind
 from tritensor.ops.tuning.tunables import tunable
@@ -330,7 +330,7 @@ def fold(
         view.inner_strides, view.rows, tiles, per_program, splits, scalars if splits == 1 else (), numbers, MAP=functions.map, COMBINE=functions.combine,
         WALK=functions.walk,
         FOLD=_fold_of(functions.combine), FINISH=functions.finish if splits == 1 else None, IDENTITY=functions.identity(states),
-        STATES=tuple(_triton(d) for d in states), KEPT=view.kept_kinds, INNER=kinds, ALIGN=view.align,
+        STATES=tuple(triton_type(d) for d in states), KEPT=view.kept_kinds, INNER=kinds, ALIGN=view.align,
         BRANCH=view.rows == 1 and len(view.outer) == 1, LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=tile_rows, BN=tile_columns,
     )  # fmt: skip
     # the totals of all splits, in a fixed order: results repeat bit for bit
@@ -359,7 +359,8 @@ def spread(
 
 
 @cache
-def _triton(dtype: np.dtype) -> Any:
+def triton_type(dtype: np.dtype) -> Any:
+    """A type as Triton names it."""
     return tl.int1 if dtype == np.bool_ else getattr(tl, dtypes.of(dtype).name)
 
 
