@@ -1,12 +1,14 @@
 """Steps of a tape as kernels compute them, none with another: sums and products that no compiler contracts across, values rounded between steps.
 
 Eager stores what each op makes, so a product of one op and the sum of the next round apart. In one kernel a compiler makes a multiply-add of them,
-which rounds once. It leaves alone what PTX says the rounding of (`mul.rn`): a step that is one operation is taken so, and a value that comes out of a
-longer formula and goes into a longer one passes a sum with -0, which changes no number.
+which rounds once; in 16 bits, too, where LLVM computes both in 16 bits first (an fma.bf16x2, whatever was rounded between). It leaves alone what PTX
+says the rounding of (`mul.rn`): a step that is one operation is taken so, and a value that comes out of a longer formula and goes into a longer one
+passes a sum with -0, which changes no number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
+from tritensor.ground import dtypes
 from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.half_precision.variants import half_variants
 from tritensor.kernels.parts.reduction import triton_type
@@ -23,11 +26,19 @@ from tritensor.kernels.parts.tapes.tape import Step, Tape
 # --- in kernels
 # PTX by hand: libdevice's own functions of these names take numbers below 1.2e-38 for 0
 @triton.jit
+def _in_full(a, b, IN_32: tl.constexpr, IN_64: tl.constexpr):
+    """One operation of two values of 32 or 64 bits, floats rounded right away."""
+    if a.dtype == tl.float64:
+        y = tl.inline_asm_elementwise(IN_64, "=d,d,d", [a, b], dtype=tl.float64, is_pure=True, pack=1)
+    else:
+        y = tl.inline_asm_elementwise(IN_32, "=f,f,f", [a, b], dtype=tl.float32, is_pure=True, pack=1)
+    return y
+
+
+@triton.jit
 def _product(a, b):
-    if a.dtype == tl.float32 and b.dtype == tl.float32:
-        y = tl.inline_asm_elementwise("mul.rn.f32 $0, $1, $2;", "=f,f,f", [a, b], dtype=tl.float32, is_pure=True, pack=1)
-    elif a.dtype == tl.float64 and b.dtype == tl.float64:
-        y = tl.inline_asm_elementwise("mul.rn.f64 $0, $1, $2;", "=d,d,d", [a, b], dtype=tl.float64, is_pure=True, pack=1)
+    if a.dtype.is_floating() and a.dtype == b.dtype:
+        y = _in_full(a, b, "mul.rn.f32 $0, $1, $2;", "mul.rn.f64 $0, $1, $2;")
     else:
         y = a * b
     return y
@@ -35,10 +46,8 @@ def _product(a, b):
 
 @triton.jit
 def _sum(a, b):
-    if a.dtype == tl.float32 and b.dtype == tl.float32:
-        y = tl.inline_asm_elementwise("add.rn.f32 $0, $1, $2;", "=f,f,f", [a, b], dtype=tl.float32, is_pure=True, pack=1)
-    elif a.dtype == tl.float64 and b.dtype == tl.float64:
-        y = tl.inline_asm_elementwise("add.rn.f64 $0, $1, $2;", "=d,d,d", [a, b], dtype=tl.float64, is_pure=True, pack=1)
+    if a.dtype.is_floating() and a.dtype == b.dtype:
+        y = _in_full(a, b, "add.rn.f32 $0, $1, $2;", "add.rn.f64 $0, $1, $2;")
     else:
         y = a + b
     return y
@@ -46,13 +55,57 @@ def _sum(a, b):
 
 @triton.jit
 def _difference(a, b):
-    if a.dtype == tl.float32 and b.dtype == tl.float32:
-        y = tl.inline_asm_elementwise("sub.rn.f32 $0, $1, $2;", "=f,f,f", [a, b], dtype=tl.float32, is_pure=True, pack=1)
-    elif a.dtype == tl.float64 and b.dtype == tl.float64:
-        y = tl.inline_asm_elementwise("sub.rn.f64 $0, $1, $2;", "=d,d,d", [a, b], dtype=tl.float64, is_pure=True, pack=1)
+    if a.dtype.is_floating() and a.dtype == b.dtype:
+        y = _in_full(a, b, "sub.rn.f32 $0, $1, $2;", "sub.rn.f64 $0, $1, $2;")
     else:
         y = a - b
     return y
+
+
+# Of 16-bit values, each pair in one instruction. It gives what the operation in float32 and a rounding give: 24 digits are twice 11 and 2 more, so that the
+# second rounding changes nothing (Figueroa, 1995)
+@triton.jit
+def _in_pairs(a, b, TEXT: tl.constexpr, KIND: tl.constexpr):
+    a = a.to(KIND)
+    return tl.inline_asm_elementwise(TEXT, "=r,r,r", [a, b.to(KIND)], dtype=a.dtype, is_pure=True, pack=2)
+
+
+@triton.jit
+def _product_f16(a, b):
+    return _in_pairs(a, b, "mul.rn.f16x2 $0, $1, $2;", tl.float16)
+
+
+@triton.jit
+def _sum_f16(a, b):
+    return _in_pairs(a, b, "add.rn.f16x2 $0, $1, $2;", tl.float16)
+
+
+@triton.jit
+def _difference_f16(a, b):
+    return _in_pairs(a, b, "sub.rn.f16x2 $0, $1, $2;", tl.float16)
+
+
+# of bfloat16 every GPU from sm_80 on has the multiply-add alone: a b - 0, a 1 + b, a - 1 b
+@triton.jit
+def _product_bf16(a, b):
+    return _in_pairs(a, b, "{ .reg .b32 n; mov.b32 n, 0x80008000; fma.rn.bf16x2 $0, $1, $2, n; }", tl.bfloat16)
+
+
+@triton.jit
+def _sum_bf16(a, b):
+    return _in_pairs(a, b, "{ .reg .b32 n; mov.b32 n, 0x3f803f80; fma.rn.bf16x2 $0, $1, n, $2; }", tl.bfloat16)
+
+
+@triton.jit
+def _difference_bf16(a, b):
+    return _in_pairs(a, b, "{ .reg .b32 n; mov.b32 n, 0xbf80bf80; fma.rn.bf16x2 $0, $2, n, $1; }", tl.bfloat16)
+
+
+_SUM, _DIFFERENCE, _PRODUCT = (
+    (_sum, _sum_f16, _sum_bf16),
+    (_difference, _difference_f16, _difference_bf16),
+    (_product, _product_f16, _product_bf16),
+)
 
 
 @triton.jit
@@ -114,24 +167,25 @@ class Steps(NamedTuple):
 
 
 class _Argument:
-    """Stands for an argument of a formula that is read: one operation on two of them gives that operation and their order."""
+    """Stands for an argument of a formula that is read: one operation on two of them gives what it is taken as, and their order."""
 
     def __init__(self, place: int) -> None:
         self.place = place
 
     def __add__(self, other: _Argument) -> tuple[Any, tuple[int, int]]:
-        return _sum, (self.place, other.place)
+        return _SUM, (self.place, other.place)
 
     def __sub__(self, other: _Argument) -> tuple[Any, tuple[int, int]]:
-        return _difference, (self.place, other.place)
+        return _DIFFERENCE, (self.place, other.place)
 
     def __mul__(self, other: _Argument) -> tuple[Any, tuple[int, int]]:
-        return _product, (self.place, other.place)
+        return _PRODUCT, (self.place, other.place)
 
 
 @cache
-def _one_operation(formula: Any) -> tuple[Any, tuple[int, int]] | None:
-    """The function that stands for a formula of one sum, difference or product of its arguments, and their order in it; None of any other."""
+def _one_operation(formula: Any) -> tuple[tuple[Any, Any, Any], tuple[int, int]] | None:
+    """What stands for a formula of one sum, difference or product of its arguments, in full and in pairs of float16 and bfloat16, and their order in
+    it; None of any other formula."""
     fn = backends.body(formula)
     code = fn.__code__
     if code.co_names or any(c is not None and not isinstance(c, str) for c in code.co_consts):
@@ -143,31 +197,30 @@ def _one_operation(formula: Any) -> tuple[Any, tuple[int, int]] | None:
     return found if isinstance(found, tuple) else None
 
 
-def _computes(step: Step) -> np.dtype:
-    return np.dtype(np.float64 if step.wide else np.float32)
+def _taken_as(step: Step, types: Sequence[np.dtype]) -> tuple[Any, tuple[int, ...]]:
+    """What is called for a step, and with which values; `types` are those of all values."""
+    found = _one_operation(step.formula)
+    if found is None:
+        return half_variants((step.formula,), (step,), step.wide)[0], step.picks
+    picks = tuple([step.picks[k] for k in found[1]])
+    if step.dtype.itemsize != 2 or not dtypes.is_float(step.dtype) or step.wide:
+        return found[0][0], picks
+    # what is rounded to 16 bits after it met a wider value is fused with nothing
+    narrow = all(types[k] == step.dtype for k in picks)
+    return (found[0][1 if step.dtype == np.float16 else 2], picks) if narrow else (step.formula, step.picks)
 
 
 @lru_cache(maxsize=4096)
 def steps_of(tape: Tape) -> Steps:
     """The steps of a tape without folds, each rounded as its own kernel would round, none contracted with another."""
-    first = len(tape.inputs) + len(tape.numbers)
-    singles = [_single(s) for s in tape.steps]
+    types, first = tape.dtypes(), len(tape.inputs) + len(tape.numbers)
+    single = [_one_operation(s.formula) is not None for s in tape.steps]
     apart, taken = 0, set()
-    for step, single in zip(tape.steps, singles, strict=True):
-        for k in [k - first for k in step.picks if k >= first]:
-            maker = tape.steps[k]
-            taken.add(k)
-            # an operation whose rounding is told is fused with nothing, and no type but the one that is computed in lets anything through
-            if single is None and singles[k] is None and maker.dtype == _computes(maker) == _computes(step):
-                apart |= 1 << k
-    formulas = tuple(
-        [half_variants((s.formula,), (s,), s.wide)[0] if f is None else f[0] for s, f in zip(tape.steps, singles, strict=True)]
-    )
-    picks = tuple([s.picks if f is None else tuple([s.picks[k] for k in f[1]]) for s, f in zip(tape.steps, singles, strict=True)])
+    for k, step in enumerate(tape.steps):
+        for maker in [p - first for p in step.picks if p >= first]:
+            taken.add(maker)
+            if not (single[k] or single[maker]) and dtypes.is_float(types[first + maker]):
+                apart |= 1 << maker
+    formulas, picks = zip(*[_taken_as(s, types) for s in tape.steps], strict=True)
     kinds = tuple([triton_type(s.dtype) if k in taken else None for k, s in enumerate(tape.steps)]) if taken else None
     return Steps(formulas, picks, sum(s.wide << k for k, s in enumerate(tape.steps)), tape.stores, kinds, apart)
-
-
-def _single(step: Step) -> tuple[Any, tuple[int, int]] | None:
-    """What stands for a step of one operation whose result is of the type that it is computed in."""
-    return _one_operation(step.formula) if step.dtype == _computes(step) else None
