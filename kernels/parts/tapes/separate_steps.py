@@ -19,8 +19,8 @@ import triton.language as tl
 from tritensor.ground import dtypes
 from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.half_precision.variants import half_variants
-from tritensor.kernels.parts.reduction import triton_type
-from tritensor.kernels.parts.tapes.tape import Step, Tape
+from tritensor.kernels.parts.reduction import fold_of, triton_type
+from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
 
 
 # --- in kernels
@@ -109,7 +109,7 @@ _SUM, _DIFFERENCE, _PRODUCT = (
 
 
 @triton.jit
-def _apart(x):
+def hidden(x):
     """x as it is, which no compiler looks through."""
     if x.dtype == tl.float32:
         x = tl.inline_asm_elementwise("add.rn.f32 $0, $1, 0f80000000;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
@@ -145,17 +145,18 @@ def between(y, KIND: tl.constexpr, APART: tl.constexpr):
     """What a step made as later ones find it: rounded to KIND, as if stored and read again; None leaves it, where none takes it."""
     if KIND is not None:
         y = read(maths.stored(y, KIND))
-    return _apart(y) if APART else y
+    return hidden(y) if APART else y
 
 
 # --- what a kernel is told of a tape
 class Steps(NamedTuple):
     """The steps of a tape as kernels take them.
 
-    formulas, picks: of each step what is called, and the places of its arguments. wide: bit k says that step k computes in float64. stores: the places of
-    the values that are results. kinds: the type that
-    each step's value is rounded to before later steps take it, None where none does, or in all where that is so of each. apart: bit k says that the
-    value of step k is hidden from the compiler.
+    formulas: what is called; of a fold (map, combine, its fold of a tile, finish, identity, states, scalars, numbers), see Fold and ReductionFunctions.
+    picks: the places of its arguments. wide: bit k says that step k computes in float64. stores: the places of the values that are results. kinds: the
+    type that each step's value is rounded to before later steps take it, of a fold the types of its values, None where no step takes it, or in all
+    where that is so of each. apart: bit k says that the value of step k, all those of a fold, is hidden from the compiler. folds: bit k says that step
+    k is a fold.
     """
 
     formulas: tuple[Any, ...]
@@ -164,6 +165,7 @@ class Steps(NamedTuple):
     stores: tuple[int, ...]
     kinds: tuple[Any, ...] | None = None
     apart: int = 0
+    folds: int = 0
 
 
 class _Argument:
@@ -197,8 +199,11 @@ def _one_operation(formula: Any) -> tuple[tuple[Any, Any, Any], tuple[int, int]]
     return found if isinstance(found, tuple) else None
 
 
-def _taken_as(step: Step, types: Sequence[np.dtype]) -> tuple[Any, tuple[int, ...]]:
+def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[int, ...]]:
     """What is called for a step, and with which values; `types` are those of all values."""
+    if isinstance(step, Fold):
+        f, states = step.functions, tuple(map(triton_type, step.states))
+        return (f.map, f.combine, fold_of(f.combine), f.finish, f.identity(step.states), states, step.scalars, step.numbers), step.picks
     found = _one_operation(step.formula)
     if found is None:
         return half_variants((step.formula,), (step,), step.wide)[0], step.picks
@@ -210,17 +215,31 @@ def _taken_as(step: Step, types: Sequence[np.dtype]) -> tuple[Any, tuple[int, ..
     return (found[0][1 if step.dtype == np.float16 else 2], picks) if narrow else (step.formula, step.picks)
 
 
+def _kind(step: Step | Fold, taken: bool) -> Any:
+    return tuple(map(triton_type, step.dtypes)) if isinstance(step, Fold) else triton_type(step.dtype) if taken else None
+
+
 @lru_cache(maxsize=4096)
 def steps_of(tape: Tape) -> Steps:
-    """The steps of a tape without folds, each rounded as its own kernel would round, none contracted with another."""
-    types, first = tape.dtypes(), len(tape.inputs) + len(tape.numbers)
-    single = [_one_operation(s.formula) is not None for s in tape.steps]
+    """The steps of a tape, each rounded as its own kernel would round, none contracted with another."""
+    types, steps = tape.dtypes(), tape.steps
+    makers = [-1] * (len(tape.inputs) + len(tape.numbers))  # the step that makes each value
+    single = [isinstance(s, Step) and _one_operation(s.formula) is not None for s in steps]
     apart, taken = 0, set()
-    for k, step in enumerate(tape.steps):
-        for maker in [p - first for p in step.picks if p >= first]:
-            taken.add(maker)
-            if not (single[k] or single[maker]) and dtypes.is_float(types[first + maker]):
-                apart |= 1 << maker
-    formulas, picks = zip(*[_taken_as(s, types) for s in tape.steps], strict=True)
-    kinds = tuple([triton_type(s.dtype) if k in taken else None for k, s in enumerate(tape.steps)]) if taken else None
-    return Steps(formulas, picks, sum(s.wide << k for k, s in enumerate(tape.steps)), tape.stores, kinds, apart)
+    for k, step in enumerate(steps):
+        for place in taken_by(step):
+            if (maker := makers[place]) >= 0:
+                taken.add(maker)
+                if not (single[k] or single[maker]) and dtypes.is_float(types[place]):
+                    apart |= 1 << maker
+        makers += [k] * (len(step.dtypes) if isinstance(step, Fold) else 1)
+    formulas, picks = zip(*[_taken_as(s, types) for s in steps], strict=True)
+    kinds = tuple([_kind(s, k in taken) for k, s in enumerate(steps)])
+    wide = sum([s.wide << k for k, s in enumerate(steps) if isinstance(s, Step)])
+    folds = sum([1 << k for k, s in enumerate(steps) if isinstance(s, Fold)])
+    return Steps(formulas, picks, wide, tape.stores, kinds, apart, folds)
+
+
+def taken_by(step: Step | Fold) -> tuple[int, ...]:
+    """The places of all values that a step takes."""
+    return (*step.picks, *step.scalars, *step.numbers) if isinstance(step, Fold) else step.picks

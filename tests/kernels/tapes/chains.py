@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.device import device
-from tritensor.kernels.parts import elementwise
+from tritensor.kernels.parts import elementwise, reduction
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.tapes.tape import Step, Tape
+from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
 from tritensor.ops.array import CudaArray, from_host, to_host
 
 CUDA = device("cuda", 0)
@@ -33,7 +33,7 @@ class Chain:
         self.inputs = tuple(inputs)
         self.numbers = tuple([elementwise.scalar(value, dtype) for value, dtype in numbers])
         self.values: list[Any] = [*inputs, *[value for value, _ in numbers]]
-        self.steps: list[Step] = []
+        self.steps: list[Step | Fold] = []
 
     def step(self, formula: Any, *picks: int, dtype: Any = None) -> int:
         """Add a step and run it by a launch of its own; its place. dtype: that of the result, left out that of the last array that it takes, which is
@@ -46,6 +46,20 @@ class Chain:
         self.values.append(out)
         self.steps.append(Step(formula, picks, kind, any(x.dtype == np.float64 for x in arrays)))
         return len(self.values) - 1
+
+    def fold(self, functions: reduction.ReductionFunctions, *picks: int, states: Sequence[Any], dtypes: Sequence[Any] = (), scalars: Sequence[int] = (),
+             numbers: Sequence[int] = ()) -> int:  # fmt: skip
+        """Add a fold of rows and run it by launches of its own; the place of its first value. dtypes: those of its values, left out the picked array's."""
+        rows, n = np.broadcast_shapes(*[x.shape for x in self.inputs])
+        arrays = [self.values[k].expand((rows, n)) for k in picks]
+        made = [allocate((rows,), np.dtype(d), arrays[0]) for d in dtypes or (arrays[0].dtype,)]
+        kept = tuple(map(np.dtype, states))
+        given = [tuple([self.numbers[k - len(self.inputs)] for k in places]) for places in (scalars, numbers)]
+        reduction.fold(functions, arrays, (1,), made, kept, given[0], numbers=given[1])
+        first = len(self.values)
+        self.values += [y.reshape((rows, 1)) for y in made]
+        self.steps.append(Fold(functions, picks, tuple(scalars), tuple(numbers), kept, tuple([y.dtype for y in made])))
+        return first
 
     def tape(self, *stores: int) -> Tape:
         """The tape so far, with these values as results."""
