@@ -15,6 +15,8 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
 from tritensor.kernels.parts.reduction import CHAIN, as_tuple, mapped_state, nothing
+from tritensor.kernels.parts.rows import row_tiles, unaligned_rows
+from tritensor.kernels.parts.rows.unaligned_rows import vector_length
 from tritensor.kernels.parts.tapes.row_walks import walks_of, words_of
 from tritensor.kernels.parts.tapes.separate_steps import arguments, between, hidden, read, steps_of
 from tritensor.kernels.parts.tapes.tape import Tape
@@ -25,117 +27,145 @@ WHOLE = 16384  # columns of the longest row that a program keeps
 TILE = 4096  # elements of a tile of several rows, and of one step of a walk
 
 
-# A value is (BM, BN), (BM, 1) where it is one per row, (1, BN) where it is one per column, or (1, 1)
+# A value is (BM, BN), (BM, 1) where it is one per row, (1, BN) where it is one per column, or (1, 1). `rows` are a program's (numbers, which of them there are,
+# elements between a 16-byte boundary and their beginning), `columns` (numbers, counted from there, and which there are; None where all)
 @triton.jit
-def _pointers(x, row, col, strides, KIND: tl.constexpr):
+def _pointers(x, rows, columns, strides, KIND: tl.constexpr, VECTOR: tl.constexpr):
     """Addresses of an array's elements. KIND is (0 where rows share them, 0 where columns do, 1 where they lie side by side along columns, else 2)."""
-    if KIND[0] != 0:
-        x += row * strides[0]
-    if KIND[1] == 1:
-        x += col
-    elif KIND[1] == 2:
-        x += col * strides[1]
+    if VECTOR > 1 and KIND[0] != 0 and KIND[1] == 1:
+        x += unaligned_rows.starts(rows[0], strides[0], rows[2], VECTOR) + columns[0]
+    else:
+        if KIND[0] != 0:
+            x += rows[0] * strides[0]
+        if KIND[1] != 0:
+            col = columns[0] if VECTOR == 1 else columns[0] - rows[2]
+            x += col if KIND[1] == 1 else col * strides[1]
     return x
 
 
 @triton.jit
-def _inside(here, within, KIND: tl.constexpr):
-    """Which elements of a value there are; None where all."""
-    if KIND[0] != 0 and KIND[1] != 0 and within is not None:
-        mask = here & within
-    elif KIND[1] != 0:
-        mask = within if KIND[0] == 0 else here
-    elif KIND[0] != 0:
-        mask = here
-    else:
-        mask = None
-    return mask
-
-
-@triton.jit
-def _load(x, row, col, strides, here, within, KIND: tl.constexpr):
-    at = _pointers(x, row, col, strides, KIND)
-    mask = _inside(here, within, KIND)
+def _load(x, rows, columns, strides, KIND: tl.constexpr, VECTOR: tl.constexpr):
+    at = _pointers(x, rows, columns, strides, KIND, VECTOR)
     if KIND[0] == 0 and KIND[1] == 0:
         value = tl.broadcast_to(tl.load(x), (1, 1))
-    elif mask is None:
-        value = tl.load(at)
+    elif KIND[0] == 0:
+        value = tl.load(at) if columns[1] is None else tl.load(at, mask=columns[1], other=1)
     else:
-        value = tl.load(at, mask=mask, other=1)
+        value = tl.load(at, mask=rows[1] if KIND[1] == 0 or columns[1] is None else rows[1] & columns[1], other=1)
     return read(value)
 
 
 @triton.jit
-def _store(y, value, row, col, strides, here, within, KIND: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+def _store(y, value, rows, columns, strides, KIND: tl.constexpr, VECTOR: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     """A value as a result; one that rows share is written by the first."""
-    if KIND[1] == 0:
-        value = tl.broadcast_to(value, (BM, 1))
-        mask = here & (row == 0) if KIND[0] == 0 else here
-        at = y + row * strides[0]
-    else:
-        value = tl.broadcast_to(value, (BM, BN))
-        mask = here if within is None else here & within
-        mask = mask & (row == 0) if KIND[0] == 0 else mask
-        at = tl.broadcast_to(y + row * strides[0] + (col if KIND[1] == 1 else col * strides[1]), (BM, BN))
-    tl.store(at, maths.stored(value, y.dtype.element_ty), mask=mask)
+    mask = rows[1] & (rows[0] == 0) if KIND[0] == 0 else rows[1]
+    if KIND[1] != 0 and columns[1] is not None:
+        mask = mask & columns[1]
+    at = _pointers(y, rows, columns, strides, KIND, VECTOR)
+    WIDTH: tl.constexpr = 1 if KIND[1] == 0 else BN
+    value = maths.stored(tl.broadcast_to(value, (BM, WIDTH)), y.dtype.element_ty)
+    tl.store(tl.broadcast_to(at, (BM, WIDTH)), value, mask=tl.broadcast_to(mask, (BM, WIDTH)))
 
 
 @triton.jit
-def _element_states(values, index, inside, PICKS: tl.constexpr, FOLD: tl.constexpr):
+def _element_states(values, rows, columns, PICKS: tl.constexpr, FOLD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     """The states of a tile's elements in a fold."""
     args = ()
     for k in tl.static_range(len(PICKS)):
-        args = args + (values[PICKS[k]],)  # type: ignore[assignment]
+        args = args + (values[PICKS[k]],)
     numbers = ()
     for k in tl.static_range(len(FOLD[7])):
-        numbers = numbers + (values[FOLD[7][k]],)  # type: ignore[assignment]
-    return mapped_state(args, index, numbers, inside, FOLD[0], FOLD[4], FOLD[5])
+        numbers = numbers + (values[FOLD[7][k]],)
+    inside = tl.broadcast_to(rows[1] if columns[1] is None else rows[1] & columns[1], (BM, BN))
+    return mapped_state(args, tl.broadcast_to(columns[0] - rows[2], (BM, BN)), numbers, inside, FOLD[0], FOLD[4], FOLD[5])
+
+
+@triton.jit
+def _row_states(state, FOLD: tl.constexpr):
+    """The states of a tile's rows, (BM, 1) each, of those of its elements."""
+    rows = FOLD[2](state)
+    found = ()
+    for k in tl.static_range(len(rows)):
+        found = found + (rows[k][:, None],)
+    return found
+
+
+@triton.jit
+def _both(a, b, FOLD: tl.constexpr):
+    """The states of two sets of elements as those of both."""
+    return as_tuple(FOLD[1](*a, *b), len(FOLD[5]))
 
 
 @triton.jit
 def _results(values, state, FOLD: tl.constexpr, KINDS: tl.constexpr, APART: tl.constexpr):
-    """The values of a fold, one per row each, of the states of a tile."""
-    rows = FOLD[2](state)
-    found = ()
-    for k in tl.static_range(len(rows)):
-        found = found + (rows[k][:, None],)  # type: ignore[assignment]
+    """The values of a fold of the states of rows."""
     # as every fold begins: a sum of nothing but -0 is 0
-    args = as_tuple(FOLD[1](*nothing(found[0].shape, FOLD[4], FOLD[5]), *found), len(FOLD[5]))
+    args = _both(nothing(state[0].shape, FOLD[4], FOLD[5]), state, FOLD)
     for k in tl.static_range(len(FOLD[6])):
-        args = args + (values[FOLD[6][k]],)  # type: ignore[assignment]
+        args = args + (values[FOLD[6][k]],)
     found = args if FOLD[3] is None else as_tuple(FOLD[3](*args), len(KINDS))
     made = ()
     for k in tl.static_range(len(KINDS)):
         y = read(found[k].to(KINDS[k]))
-        made = made + (hidden(y) if APART else y,)  # type: ignore[assignment]
+        made = made + (hidden(y) if APART else y,)
     return made
 
 
 # --- rows that fit
 @triton.jit
-def _whole_row(
-    outs, ins, scalars, strides, row, col, here, within, STEPS: tl.constexpr, KINDS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
-):  # fmt: skip
+def _begun(ins, scalars, rows, columns, strides, KINDS: tl.constexpr, VECTOR: tl.constexpr):
+    """The values that a tape begins with, at some columns."""
     values = ()
     for i in tl.static_range(len(ins)):
-        values = values + (_load(ins[i], row, col, strides[i], here, within, KINDS[i]),)
+        values = values + (_load(ins[i], rows, columns, strides[i], KINDS[i], VECTOR),)
     for i in tl.static_range(len(scalars)):
         values = values + (tl.broadcast_to(scalars[i], (1, 1)),)
-    inside = tl.broadcast_to(here if within is None else here & within, (BM, BN))
-    index = tl.broadcast_to(col, (BM, BN))
+    return values
+
+
+@triton.jit
+def _store_made(
+    outs, made, FIRST: tl.constexpr, rows, columns, strides, STORES: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, ALONG: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr,
+):  # fmt: skip
+    """Those of the values from number FIRST on that are results. ALONG: those alone that vary along columns."""
+    for k in tl.static_range(len(made)):
+        for o in tl.static_range(len(outs)):
+            if STORES[o] == FIRST + k and (KINDS[len(KINDS) - len(outs) + o][1] != 0 or not ALONG):
+                _store(
+                    outs[o], made[k], rows, columns, strides[len(KINDS) - len(outs) + o], KINDS[len(KINDS) - len(outs) + o], VECTOR, BM, BN
+                )  # fmt: skip
+
+
+# A row is in one part, its columns, or in two: those that wide accesses reach, and those before and after them
+@triton.jit
+def _whole_row(
+    outs, ins, scalars, rows, parts, strides, STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+):  # fmt: skip
+    values = ()
+    for p in tl.static_range(len(parts)):
+        values = values + (_begun(ins, scalars, rows, parts[p], strides, KINDS, VECTOR),)
     for s in tl.static_range(len(STEPS[0])):
+        folded = ()
         if STEPS[6] >> s & 1:
-            state = _element_states(values, index, inside, STEPS[1][s], STEPS[0][s])
-            made = _results(values, state, STEPS[0][s], STEPS[4][s], STEPS[5] >> s & 1)
-        else:
-            y = STEPS[0][s](*arguments(values, STEPS[1][s], STEPS[2] >> s & 1))
-            made = (between(y, STEPS[4][s], STEPS[5] >> s & 1),)
-        # where it is made: until a store at the end it would take registers
-        for k in tl.static_range(len(made)):
-            for o in tl.static_range(len(outs)):
-                if STEPS[3][o] == len(values) + k:
-                    _store(outs[o], made[k], row, col, strides[len(ins) + o], here, within, KINDS[len(ins) + o], BM, BN)
-        values = values + made
+            state = _row_states(_element_states(values[0], rows, parts[0], STEPS[1][s], STEPS[0][s], BM, BN), STEPS[0][s])
+            if len(parts) > 1:
+                rest = _row_states(_element_states(values[1], rows, parts[1], STEPS[1][s], STEPS[0][s], BM, 2 * VECTOR), STEPS[0][s])
+                state = _both(state, rest, STEPS[0][s])
+            folded = _results(values[0], state, STEPS[0][s], STEPS[4][s], STEPS[5] >> s & 1)
+        grown = ()
+        for p in tl.static_range(len(parts)):
+            if STEPS[6] >> s & 1:
+                made = folded
+            else:
+                y = STEPS[0][s](*arguments(values[p], STEPS[1][s], STEPS[2] >> s & 1))
+                made = (between(y, STEPS[4][s], STEPS[5] >> s & 1),)
+            # where it is made: until a store at the end it would take registers
+            _store_made(
+                outs, made, len(values[0]), rows, parts[p], strides, STEPS[3], KINDS, VECTOR, p > 0, BM, BN if p == 0 else 2 * VECTOR
+            )
+            grown = grown + (values[p] + made,)
+        values = grown
 
 
 # --- rows that are walked
@@ -156,15 +186,15 @@ def _with_steps(found, known, STEPS: tl.constexpr, WANTED: tl.constexpr):
 
 @triton.jit
 def _tile_values(
-    ins, known, strides, row, col, here, within, STEPS: tl.constexpr, KINDS: tl.constexpr, FIRST: tl.constexpr, WANTED: tl.constexpr, INPUTS: tl.constexpr
+    ins, known, rows, columns, strides, STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALK: tl.constexpr
 ):  # fmt: skip
-    """All values at some columns: of INPUTS and WANTED steps there, of others as they are known."""
+    """All values at some columns: of the inputs and steps that WALK needs there, of others as they are known."""
     found = ()
     for i in tl.static_range(len(ins)):
-        found = found + (_load(ins[i], row, col, strides[i], here, within, KINDS[i]) if INPUTS >> i & 1 else known[i],)
+        found = found + (_load(ins[i], rows, columns, strides[i], KINDS[i], VECTOR) if WALK[0] >> i & 1 else known[i],)
     for i in tl.static_range(FIRST - len(ins)):
         found = found + (known[len(ins) + i],)
-    return _with_steps(found, known, STEPS, WANTED)
+    return _with_steps(found, known, STEPS, WALK[1])
 
 
 @triton.jit
@@ -187,20 +217,33 @@ def _own(state, STEPS: tl.constexpr, FOLD: tl.constexpr):
 
 @triton.jit
 def _joined(a, b, STEPS: tl.constexpr, FOLDS: tl.constexpr):
-    """The states of two sets of elements as those of both."""
+    """The states of two sets of elements, of all folds of a walk, as those of both."""
     state = ()
     for f in tl.static_range(len(FOLDS)):
-        both = _own(a, STEPS, FOLDS[f]) + _own(b, STEPS, FOLDS[f])
-        state = state + as_tuple(STEPS[0][FOLDS[f][0]][1](*both), len(STEPS[0][FOLDS[f][0]][5]))
+        state = state + _both(_own(a, STEPS, FOLDS[f]), _own(b, STEPS, FOLDS[f]), STEPS[0][FOLDS[f][0]])
     return state
 
 
 @triton.jit
-def _tile_states(values, index, inside, STEPS: tl.constexpr, FOLDS: tl.constexpr):
+def _tile_states(
+    ins, known, rows, columns, strides,
+    STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    """The states of a tile's elements, of all folds of a walk."""
+    values = _tile_values(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, FIRST, WALK)
     state = ()
-    for f in tl.static_range(len(FOLDS)):
-        state = state + _element_states(values, index, inside, STEPS[1][FOLDS[f][0]], STEPS[0][FOLDS[f][0]])
+    for f in tl.static_range(len(WALK[2])):
+        state = state + _element_states(values, rows, columns, STEPS[1][WALK[2][f][0]], STEPS[0][WALK[2][f][0]], BM, BN)
     return state
+
+
+@triton.jit
+def _tile_rows(state, STEPS: tl.constexpr, FOLDS: tl.constexpr):
+    """The states of rows, of all folds of a walk."""
+    found = ()
+    for f in tl.static_range(len(FOLDS)):
+        found = found + _row_states(_own(state, STEPS, FOLDS[f]), STEPS[0][FOLDS[f][0]])
+    return found
 
 
 @triton.jit
@@ -223,70 +266,95 @@ def _closed(known, state, STEPS: tl.constexpr, FIRST: tl.constexpr, FOLDS: tl.co
 
 
 @triton.jit
+def _store_tile(
+    outs, ins, known, rows, columns, strides,
+    STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    values = _tile_values(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, FIRST, WALK)
+    _store_made(outs, values, 0, rows, columns, strides, STEPS[3], KINDS, VECTOR, True, BM, BN)
+
+
+@triton.jit
+def _columns(start, shift, n, BN: tl.constexpr, VECTOR: tl.constexpr, LONG: tl.constexpr):
+    col, within = unaligned_rows.body(start, shift, n, BN, VECTOR)
+    return (col.to(tl.int64) if LONG else col)[None, :], within[None, :]
+
+
+@triton.jit
+def _edges(shift, n, VECTOR: tl.constexpr):
+    col, within = unaligned_rows.edges(shift, n, VECTOR)
+    return col[None, :], within[None, :]
+
+
+@triton.jit
 def _walked_row(
-    outs, ins, scalars, strides, row, n, here,
-    STEPS: tl.constexpr, KINDS: tl.constexpr, WALKS: tl.constexpr, CHAIN: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, LONG: tl.constexpr,
+    outs, ins, scalars, rows, n, strides,
+    STEPS: tl.constexpr, KINDS: tl.constexpr, WALKS: tl.constexpr, CHAIN: tl.constexpr, VECTOR: tl.constexpr, LONG: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr,
 ):  # fmt: skip
     first: tl.constexpr = len(ins) + len(scalars)
     known = ()
     for i in tl.static_range(len(ins)):
-        known = known + (_load(ins[i], row, 0, strides[i], here, None, KINDS[i]) if KINDS[i][1] == 0 else 0,)
+        known = known + (_load(ins[i], rows, (0, None), strides[i], KINDS[i], VECTOR) if KINDS[i][1] == 0 else 0,)
     for i in tl.static_range(len(scalars)):
         known = known + (tl.broadcast_to(scalars[i], (1, 1)),)
     begun = known
     for _ in tl.static_range(WALKS[0]):
         known = known + (0,)
     known = _with_steps(begun, known, STEPS, WALKS[1])
+    end = unaligned_rows.last(rows[2], n, VECTOR)
     for w in tl.static_range(len(WALKS[2])):
         state = _start(STEPS, WALKS[2][w][2], BM, BN)
         # chains as in parts/reduction.py, which keep the error of a sum flat
-        for link in range(0, n, CHAIN * BN):
+        for link in range(0, end, CHAIN * BN):
             part = _start(STEPS, WALKS[2][w][2], BM, BN)
-            for start in range(link, tl.minimum(link + CHAIN * BN, n), BN):
-                col = (start + tl.arange(0, BN))[None, :]
-                col = col.to(tl.int64) if LONG else col
-                within = col < n
-                values = _tile_values(ins, known, strides, row, col, here, within, STEPS, KINDS, first, WALKS[2][w][1], WALKS[2][w][0])
-                new = _tile_states(values, tl.broadcast_to(col, (BM, BN)), tl.broadcast_to(here & within, (BM, BN)), STEPS, WALKS[2][w][2])
+            for start in range(link, tl.minimum(link + CHAIN * BN, end), BN):
+                columns = _columns(start, rows[2], n, BN, VECTOR, LONG)
+                new = _tile_states(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS[2][w], BM, BN)
                 part = _joined(part, new, STEPS, WALKS[2][w][2])
             state = _joined(state, part, STEPS, WALKS[2][w][2])
-        known = _closed(known, state, STEPS, first, WALKS[2][w][2])
+        found = _tile_rows(state, STEPS, WALKS[2][w][2])
+        if VECTOR > 1:
+            rest = _tile_states(
+                ins, known, rows, _edges(rows[2], n, VECTOR), strides, STEPS, KINDS, VECTOR, first, WALKS[2][w], BM, 2 * VECTOR
+            )  # fmt: skip
+            found = _joined(found, _tile_rows(rest, STEPS, WALKS[2][w][2]), STEPS, WALKS[2][w][2])
+        known = _closed(known, found, STEPS, first, WALKS[2][w][2])
         known = _with_steps(begun, known, STEPS, WALKS[2][w][3])
     for o in tl.static_range(len(outs)):
         if KINDS[len(ins) + o][1] == 0:
-            _store(outs[o], known[STEPS[3][o]], row, 0, strides[len(ins) + o], here, None, KINDS[len(ins) + o], BM, BN)
+            _store(outs[o], known[STEPS[3][o]], rows, (0, None), strides[len(ins) + o], KINDS[len(ins) + o], VECTOR, BM, BN)
     if len(WALKS[3]) > 0:
-        for start in range(0, n, BN):
-            col = (start + tl.arange(0, BN))[None, :]
-            col = col.to(tl.int64) if LONG else col
-            within = col < n
-            values = _tile_values(ins, known, strides, row, col, here, within, STEPS, KINDS, first, WALKS[3][1], WALKS[3][0])
-            for o in tl.static_range(len(outs)):
-                if KINDS[len(ins) + o][1] != 0:
-                    _store(outs[o], values[STEPS[3][o]], row, col, strides[len(ins) + o], here, within, KINDS[len(ins) + o], BM, BN)
+        for start in range(0, end, BN):
+            columns = _columns(start, rows[2], n, BN, VECTOR, LONG)
+            _store_tile(outs, ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS[3], BM, BN)
+        if VECTOR > 1:
+            columns = _edges(rows[2], n, VECTOR)
+            _store_tile(outs, ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS[3], BM, 2 * VECTOR)
 
 
 # The values of a tape are inputs, scalars, then what each step makes (see Steps); outs[o] = value number stores[o]. strides: rows' and columns' of inputs, then
-# of outs. WALKS: see Walks; None where BN holds a row. FULL: it holds no more
+# of outs. WALKS: see Walks; None where BN holds a row. FULL: it holds no more. VECTOR: see unaligned_rows.py; LEAD is an array that tells where rows begin
 @triton.jit
 def _row_tape_kernel(
     outs, ins, scalars, strides, rows, n,
-    STEPS: tl.constexpr, KINDS: tl.constexpr, WALKS: tl.constexpr, CHAIN: tl.constexpr, ALIGN: tl.constexpr, LONG: tl.constexpr, FULL: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr,
+    STEPS: tl.constexpr, KINDS: tl.constexpr, WALKS: tl.constexpr, CHAIN: tl.constexpr, ALIGN: tl.constexpr, VECTOR: tl.constexpr, LEAD: tl.constexpr,
+    LONG: tl.constexpr, FULL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]
-    here = row < rows
+    _, row, here = unaligned_rows.place(rows, BM, True, VECTOR)
     n = n // ALIGN * ALIGN
     known = ()
     for i in tl.static_range(len(strides)):
         known = known + ((strides[i][0] // ALIGN * ALIGN if KINDS[i][1] == 1 else strides[i][0], strides[i][1]),)
-    if WALKS is None:
-        col = tl.arange(0, BN)[None, :]
-        within = None if FULL else col < n
-        col = col.to(tl.int64) if LONG else col
-        _whole_row(outs, ins, scalars, known, row, col, here, within, STEPS, KINDS, BM, BN)
+    shift = unaligned_rows.phase_of(tl.program_id(0), strides[LEAD][0], VECTOR) if VECTOR > 1 else 0
+    at = (row[:, None], here[:, None], shift)
+    if WALKS is not None:
+        _walked_row(outs, ins, scalars, at, n, known, STEPS, KINDS, WALKS, CHAIN, VECTOR, LONG, BM, BN)
     else:
-        _walked_row(outs, ins, scalars, known, row, n, here, STEPS, KINDS, WALKS, CHAIN, BM, BN, LONG)
+        col, within = _columns(0, shift, n, BN, VECTOR, LONG)
+        body = (col, None if FULL else within)
+        parts = (body, _edges(shift, n, VECTOR)) if VECTOR > 1 else (body,)
+        _whole_row(outs, ins, scalars, at, parts, known, STEPS, KINDS, VECTOR, BM, BN)
 
 
 # --- host
@@ -340,10 +408,12 @@ def run_rows(tape: Tape, inputs: Sequence[CudaArray], numbers: Sequence[Any], ou
     along = tuple([k[1] != 0 for k in kinds[: len(inputs)]])
     on = tile_of(rows, n, words_of(tape, along))
     both = (*inputs, *outs)
-    steps = [x.strides[0] if kind[0] else 0 for x, kind in zip(both, kinds, strict=True) if kind[1] == 1]
+    tiles = [k for k, kind in enumerate(kinds) if kind == (1, 1)]
+    vector = vector_length(n, *[row_tiles.Rows(both[k], (0, both[k].strides[0], 1)) for k in tiles]) if tiles else 1
+    align = math.gcd(8, n, *[both[k].strides[0] for k in tiles]) if vector == 1 else 1
     reach = max([sum([abs(s) * (size - 1) for s, size in zip(x.strides, x.shape, strict=True)]) for x in both])
     launch(
-        _row_tape_kernel, (cdiv(rows, on.BM),), tuple(outs), tuple(inputs), tuple(numbers), tuple([x.strides for x in both]), rows, n,
-        STEPS=tuple(steps_of(tape)), KINDS=kinds, WALKS=None if on.whole else tuple(walks_of(tape, along)), CHAIN=CHAIN, ALIGN=math.gcd(8, n, *steps),
-        LONG=reach >= 2**31, FULL=on.whole and n == on.BN, BM=on.BM, BN=on.BN, num_warps=on.warps,
+        _row_tape_kernel, (cdiv(rows, on.BM * vector) * vector,), tuple(outs), tuple(inputs), tuple(numbers), tuple([x.strides for x in both]), rows, n,
+        STEPS=tuple(steps_of(tape)), KINDS=kinds, WALKS=None if on.whole else tuple(walks_of(tape, along)), CHAIN=CHAIN, ALIGN=align, VECTOR=vector,
+        LEAD=tiles[0] if vector > 1 else -1, LONG=reach >= 2**31, FULL=on.whole and n == on.BN and vector == 1, BM=on.BM, BN=on.BN, num_warps=on.warps,
     )  # fmt: skip

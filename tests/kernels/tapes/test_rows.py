@@ -82,7 +82,7 @@ def layer_norm(x: CudaArray, weight: CudaArray, bias: CudaArray) -> tuple[Chain,
     return c, c.step(ADD, c.step(MUL, c.step(MUL, centred, scale), 1), 2), mean
 
 
-@pytest.mark.parametrize("shape", [(5, 64), (3, 130), (1, 256), (7, 512), (4, 1)])
+@pytest.mark.parametrize("shape", [(5, 64), (3, 130), (1, 256), (7, 512), (4, 1), (19, 333)])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_layer_norm_has_eager_s_bits(dtype: np.dtype, shape: tuple[int, int], way: str, rng: np.random.Generator) -> None:
     """Of rows whose mean is a whole number, so that the squares' sums are exact, too."""
@@ -132,6 +132,22 @@ def test_whole_numbers_are_summed_in_64_bits(dtype: Any, way: str, rng: np.rando
     run(c, total, less, c.fold(SUM, less, states=[np.int64], dtypes=[np.int64]))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "n", "vector"), [(np.float32, 333, 4), (BFLOAT16, 333, 8), (BFLOAT16, 63, 1), (np.float64, 333, 2), (np.float64, 336, 1)]
+)
+def test_rows_that_begin_between_boundaries_are_peeled(
+    dtype: Any, n: int, vector: int, way: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = whole(rng, (37, n), dtype, 3)
+    c = Chain([x, whole(rng, (1, n), dtype), whole(rng, (37, 1), dtype)])
+    product = c.step(MUL, c.step(SUB, 0, 2), 1)
+    top = c.fold(ARGMAX, product, states=[kept(np.dtype(dtype)), np.int32], dtypes=[dtype, np.int64])
+    told, launch = [], rows.launch
+    monkeypatch.setattr(rows, "launch", lambda *args, **named: told.append(named["VECTOR"]) or launch(*args, **named))
+    run(c, top, top + 1, product, c.step(SUB, product, top))
+    assert told == [vector]
+
+
 LAYOUTS: dict[str, Callable[[CudaArray], CudaArray]] = {
     "C": lambda x: x,
     "every other": lambda x: on_device(np.arange(4 * x.size).reshape(2 * x.shape[0], 2 * x.shape[1]) % 7.0)[::2, 1::2],
@@ -145,7 +161,7 @@ LAYOUTS: dict[str, Callable[[CudaArray], CudaArray]] = {
 }
 
 
-@pytest.mark.parametrize("shape", [(37, 90), (6, 128)])
+@pytest.mark.parametrize("shape", [(37, 90), (6, 128), (5, 91)])
 @pytest.mark.parametrize("second", LAYOUTS)
 @pytest.mark.parametrize("first", ["C", "transposed", "wide rows", "per row"])
 def test_layouts(first: str, second: str, shape: tuple[int, int], way: str, rng: np.random.Generator) -> None:
