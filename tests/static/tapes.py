@@ -18,8 +18,8 @@ from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.kernels.elementwise import arithmetic
 from tritensor.kernels.parts import elementwise, maths, reduction
 from tritensor.kernels.parts.formulas import activations
+from tritensor.kernels.parts.rows.row_tapes import run_rows
 from tritensor.kernels.parts.tapes.pointwise import run_tape
-from tritensor.kernels.parts.tapes.rows import run_rows
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
 from tritensor.kernels.reductions import extrema
 

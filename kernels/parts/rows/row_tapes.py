@@ -16,8 +16,8 @@ from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
 from tritensor.kernels.parts.reduction import CHAIN, as_tuple, mapped_state, nothing
 from tritensor.kernels.parts.rows import row_tiles, unaligned_rows
+from tritensor.kernels.parts.rows.row_walks import walks_of, words_of
 from tritensor.kernels.parts.rows.unaligned_rows import vector_length
-from tritensor.kernels.parts.tapes.row_walks import walks_of, words_of
 from tritensor.kernels.parts.tapes.separate_steps import arguments, between, hidden, read, steps_of
 from tritensor.kernels.parts.tapes.tape import Tape
 from tritensor.ops.array import CudaArray
@@ -125,8 +125,8 @@ def _begun(ins, scalars, rows, columns, strides, KINDS: tl.constexpr, VECTOR: tl
 
 @triton.jit
 def _store_made(
-    outs, made, FIRST: tl.constexpr, rows, columns, strides, STORES: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, ALONG: tl.constexpr, BM: tl.constexpr,
-    BN: tl.constexpr,
+    outs, made, FIRST: tl.constexpr, rows, columns, strides, STORES: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, ALONG: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """Those of the values from number FIRST on that are results. ALONG: those alone that vary along columns."""
     for k in tl.static_range(len(made)):
@@ -148,11 +148,11 @@ def _whole_row(
     for s in tl.static_range(len(STEPS[0])):
         folded = ()
         if STEPS[6] >> s & 1:
-            state = _row_states(_element_states(values[0], rows, parts[0], STEPS[1][s], STEPS[0][s], BM, BN), STEPS[0][s])
+            state = _row_states(_element_states(values[0], rows, parts[0], STEPS[1][s], STEPS[0][s], BM, BN), STEPS[0][s])  # type: ignore[misc]
             if len(parts) > 1:
-                rest = _row_states(_element_states(values[1], rows, parts[1], STEPS[1][s], STEPS[0][s], BM, 2 * VECTOR), STEPS[0][s])
+                rest = _row_states(_element_states(values[1], rows, parts[1], STEPS[1][s], STEPS[0][s], BM, 2 * VECTOR), STEPS[0][s])  # type: ignore[misc]
                 state = _both(state, rest, STEPS[0][s])
-            folded = _results(values[0], state, STEPS[0][s], STEPS[4][s], STEPS[5] >> s & 1)
+            folded = _results(values[0], state, STEPS[0][s], STEPS[4][s], STEPS[5] >> s & 1)  # type: ignore[misc]
         grown = ()
         for p in tl.static_range(len(parts)):
             if STEPS[6] >> s & 1:
@@ -162,7 +162,18 @@ def _whole_row(
                 made = (between(y, STEPS[4][s], STEPS[5] >> s & 1),)
             # where it is made: until a store at the end it would take registers
             _store_made(
-                outs, made, len(values[0]), rows, parts[p], strides, STEPS[3], KINDS, VECTOR, p > 0, BM, BN if p == 0 else 2 * VECTOR
+                outs,
+                made,
+                len(values[0]),
+                rows,
+                parts[p],
+                strides,
+                STEPS[3],
+                KINDS,
+                VECTOR,
+                p > 0,
+                BM,
+                BN if p == 0 else 2 * VECTOR,  # type: ignore[misc]
             )
             grown = grown + (values[p] + made,)
         values = grown
@@ -380,7 +391,8 @@ def tile_of(rows: int, n: int, words: int) -> Rows:
     high = min(next_power_of_2(rows), max(_floor_power(min(TILE, WORDS // 8 // words) // across), 1)) if whole else 1
     while cdiv(rows, high) < 264 and high * across > 512 and high > 1:
         high //= 2
-    return Rows(high, across, whole, max(4 if whole else 8, min(16, _floor_power(high * across * words // 2048))))
+    # a walk keeps sums of two lengths beside the values: 8 elements to a thread
+    return Rows(high, across, whole, max(4, min(16, _floor_power(high * across * words // 2048) if whole else across // 256)))
 
 
 def _kind(x: CudaArray, place: str, rows: int, n: int) -> tuple[int, int]:
