@@ -14,7 +14,7 @@ from tritensor.cuda.launch import launch
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
-from tritensor.kernels.parts.reduction import CHAIN, as_tuple, mapped_state, nothing
+from tritensor.kernels.parts.reduction import CHAIN, as_tuple
 from tritensor.kernels.parts.rows import row_tiles, unaligned_rows
 from tritensor.kernels.parts.rows.row_walks import walks_of, words_of
 from tritensor.kernels.parts.rows.unaligned_rows import vector_length
@@ -31,59 +31,75 @@ TILE = 4096  # elements of a tile of several rows, and of one step of a walk
 # elements between a 16-byte boundary and their beginning), `columns` (numbers, counted from there, and which there are; None where all)
 @triton.jit
 def _pointers(x, rows, columns, strides, KIND: tl.constexpr, VECTOR: tl.constexpr):
-    """Addresses of an array's elements. KIND is (0 where rows share them, 0 where columns do, 1 where they lie side by side along columns, else 2)."""
-    if VECTOR > 1 and KIND[0] != 0 and KIND[1] == 1:
+    """Addresses of an array's elements. KIND is 1 where they vary along rows, and 2 more where they lie side by side along columns, 4 more where they vary otherwise."""
+    if VECTOR > 1 and KIND == 3:
         x += unaligned_rows.starts(rows[0], strides[0], rows[2], VECTOR) + columns[0]
     else:
-        if KIND[0] != 0:
+        if KIND & 1:
             x += rows[0] * strides[0]
-        if KIND[1] != 0:
+        if KIND > 1:
             col = columns[0] if VECTOR == 1 else columns[0] - rows[2]
-            x += col if KIND[1] == 1 else col * strides[1]
+            x += col if KIND >> 1 == 1 else col * strides[1]
     return x
 
 
 @triton.jit
 def _load(x, rows, columns, strides, KIND: tl.constexpr, VECTOR: tl.constexpr):
     at = _pointers(x, rows, columns, strides, KIND, VECTOR)
-    if KIND[0] == 0 and KIND[1] == 0:
+    if KIND == 0:
         value = tl.broadcast_to(tl.load(x), (1, 1))
-    elif KIND[0] == 0:
+    elif KIND & 1 == 0:
         value = tl.load(at) if columns[1] is None else tl.load(at, mask=columns[1], other=1)
     else:
-        value = tl.load(at, mask=rows[1] if KIND[1] == 0 or columns[1] is None else rows[1] & columns[1], other=1)
+        value = tl.load(at, mask=rows[1] if KIND < 2 or columns[1] is None else rows[1] & columns[1], other=1)
     return read(value)
 
 
 @triton.jit
 def _store(y, value, rows, columns, strides, KIND: tl.constexpr, VECTOR: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     """A value as a result; one that rows share is written by the first."""
-    mask = rows[1] & (rows[0] == 0) if KIND[0] == 0 else rows[1]
-    if KIND[1] != 0 and columns[1] is not None:
+    mask = rows[1] & (rows[0] == 0) if KIND & 1 == 0 else rows[1]
+    if KIND > 1 and columns[1] is not None:
         mask = mask & columns[1]
     at = _pointers(y, rows, columns, strides, KIND, VECTOR)
-    WIDTH: tl.constexpr = 1 if KIND[1] == 0 else BN
+    WIDTH: tl.constexpr = 1 if KIND < 2 else BN
     value = maths.stored(tl.broadcast_to(value, (BM, WIDTH)), y.dtype.element_ty)
     tl.store(tl.broadcast_to(at, (BM, WIDTH)), value, mask=tl.broadcast_to(mask, (BM, WIDTH)))
 
 
+# S is the number of a fold, whose parts are: 0 map, 1 combine, 2 its fold of a tile, 3 finish, 4 identity, 5 states, 6 scalars, 7 numbers, 8 whether there is
+# a finish
 @triton.jit
-def _element_states(values, rows, columns, PICKS: tl.constexpr, FOLD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+def _identity(SHAPE: tl.constexpr, STEPS: tl.constexpr, S: tl.constexpr):
+    """The states of no elements at all."""
+    state = ()
+    for k in tl.static_range(len(STEPS[0][S][5])):
+        state = state + (tl.full(SHAPE, STEPS[0][S][4][k], STEPS[0][S][5][k]),)
+    return state
+
+
+@triton.jit
+def _element_states(values, rows, columns, STEPS: tl.constexpr, S: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     """The states of a tile's elements in a fold."""
     args = ()
-    for k in tl.static_range(len(PICKS)):
-        args = args + (values[PICKS[k]],)
-    numbers = ()
-    for k in tl.static_range(len(FOLD[7])):
-        numbers = numbers + (values[FOLD[7][k]],)
+    for k in tl.static_range(len(STEPS[1][S])):
+        args = args + (values[STEPS[1][S][k]],)
+    args = args + (tl.broadcast_to(columns[0] - rows[2], (BM, BN)),)
+    for k in tl.static_range(len(STEPS[0][S][7])):
+        args = args + (values[STEPS[0][S][7][k]],)
+    mapped = as_tuple(STEPS[0][S][0](*args), len(STEPS[0][S][5]))
     inside = tl.broadcast_to(rows[1] if columns[1] is None else rows[1] & columns[1], (BM, BN))
-    return mapped_state(args, tl.broadcast_to(columns[0] - rows[2], (BM, BN)), numbers, inside, FOLD[0], FOLD[4], FOLD[5])
+    outside = _identity((1, 1), STEPS, S)
+    state = ()
+    for k in tl.static_range(len(STEPS[0][S][5])):
+        state = state + (tl.where(inside, mapped[k].to(STEPS[0][S][5][k]), outside[k]),)
+    return state
 
 
 @triton.jit
-def _row_states(state, FOLD: tl.constexpr):
+def _row_states(state, STEPS: tl.constexpr, S: tl.constexpr):
     """The states of a tile's rows, (BM, 1) each, of those of its elements."""
-    rows = FOLD[2](state)
+    rows = STEPS[0][S][2](state)
     found = ()
     for k in tl.static_range(len(rows)):
         found = found + (rows[k][:, None],)
@@ -91,23 +107,23 @@ def _row_states(state, FOLD: tl.constexpr):
 
 
 @triton.jit
-def _both(a, b, FOLD: tl.constexpr):
+def _both(a, b, STEPS: tl.constexpr, S: tl.constexpr):
     """The states of two sets of elements as those of both."""
-    return as_tuple(FOLD[1](*a, *b), len(FOLD[5]))
+    return as_tuple(STEPS[0][S][1](*a, *b), len(STEPS[0][S][5]))
 
 
 @triton.jit
-def _results(values, state, FOLD: tl.constexpr, KINDS: tl.constexpr, APART: tl.constexpr):
+def _results(values, state, STEPS: tl.constexpr, S: tl.constexpr):
     """The values of a fold of the states of rows."""
     # as every fold begins: a sum of nothing but -0 is 0
-    args = _both(nothing(state[0].shape, FOLD[4], FOLD[5]), state, FOLD)
-    for k in tl.static_range(len(FOLD[6])):
-        args = args + (values[FOLD[6][k]],)
-    found = args if FOLD[3] is None else as_tuple(FOLD[3](*args), len(KINDS))
+    args = _both(_identity((1, 1), STEPS, S), state, STEPS, S)
+    for k in tl.static_range(len(STEPS[0][S][6])):
+        args = args + (values[STEPS[0][S][6][k]],)
+    found = as_tuple(STEPS[0][S][3](*args), len(STEPS[4][S])) if STEPS[0][S][8] else args
     made = ()
-    for k in tl.static_range(len(KINDS)):
-        y = read(found[k].to(KINDS[k]))
-        made = made + (hidden(y) if APART else y,)
+    for k in tl.static_range(len(STEPS[4][S])):
+        y = read(found[k].to(STEPS[4][S][k]))
+        made = made + (hidden(y) if STEPS[5] >> S & 1 else y,)
     return made
 
 
@@ -125,58 +141,42 @@ def _begun(ins, scalars, rows, columns, strides, KINDS: tl.constexpr, VECTOR: tl
 
 @triton.jit
 def _store_made(
-    outs, made, FIRST: tl.constexpr, rows, columns, strides, STORES: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, ALONG: tl.constexpr,
+    outs, made, FIRST: tl.constexpr, rows, columns, strides, STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, ALONG: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """Those of the values from number FIRST on that are results. ALONG: those alone that vary along columns."""
     for k in tl.static_range(len(made)):
         for o in tl.static_range(len(outs)):
-            if STORES[o] == FIRST + k and (KINDS[len(KINDS) - len(outs) + o][1] != 0 or not ALONG):
+            if STEPS[3][o] == FIRST + k and (KINDS[len(KINDS) - len(outs) + o] > 1 or not ALONG):
                 _store(
                     outs[o], made[k], rows, columns, strides[len(KINDS) - len(outs) + o], KINDS[len(KINDS) - len(outs) + o], VECTOR, BM, BN
                 )  # fmt: skip
 
 
-# A row is in one part, its columns, or in two: those that wide accesses reach, and those before and after them
+# A row has its columns, those that wide accesses reach, and edges where VECTOR is more than 1: those before and after them
 @triton.jit
 def _whole_row(
-    outs, ins, scalars, rows, parts, strides, STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+    outs, ins, scalars, rows, columns, edges, strides,
+    STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    values = ()
-    for p in tl.static_range(len(parts)):
-        values = values + (_begun(ins, scalars, rows, parts[p], strides, KINDS, VECTOR),)
+    EDGE: tl.constexpr = 2 * VECTOR
+    values = _begun(ins, scalars, rows, columns, strides, KINDS, VECTOR)
+    beside = _begun(ins, scalars, rows, edges, strides, KINDS, VECTOR) if VECTOR > 1 else values
     for s in tl.static_range(len(STEPS[0])):
-        folded = ()
         if STEPS[6] >> s & 1:
-            state = _row_states(_element_states(values[0], rows, parts[0], STEPS[1][s], STEPS[0][s], BM, BN), STEPS[0][s])  # type: ignore[misc]
-            if len(parts) > 1:
-                rest = _row_states(_element_states(values[1], rows, parts[1], STEPS[1][s], STEPS[0][s], BM, 2 * VECTOR), STEPS[0][s])  # type: ignore[misc]
-                state = _both(state, rest, STEPS[0][s])
-            folded = _results(values[0], state, STEPS[0][s], STEPS[4][s], STEPS[5] >> s & 1)  # type: ignore[misc]
-        grown = ()
-        for p in tl.static_range(len(parts)):
-            if STEPS[6] >> s & 1:
-                made = folded
-            else:
-                y = STEPS[0][s](*arguments(values[p], STEPS[1][s], STEPS[2] >> s & 1))
-                made = (between(y, STEPS[4][s], STEPS[5] >> s & 1),)
-            # where it is made: until a store at the end it would take registers
-            _store_made(
-                outs,
-                made,
-                len(values[0]),
-                rows,
-                parts[p],
-                strides,
-                STEPS[3],
-                KINDS,
-                VECTOR,
-                p > 0,
-                BM,
-                BN if p == 0 else 2 * VECTOR,  # type: ignore[misc]
-            )
-            grown = grown + (values[p] + made,)
-        values = grown
+            state = _row_states(_element_states(values, rows, columns, STEPS, s, BM, BN), STEPS, s)
+            if VECTOR > 1:
+                state = _both(state, _row_states(_element_states(beside, rows, edges, STEPS, s, BM, EDGE), STEPS, s), STEPS, s)
+            made = _results(values, state, STEPS, s)
+        else:
+            made = (between(STEPS[0][s](*arguments(values, STEPS, s)), STEPS, s),)
+        # where it is made: until a store at the end it would take registers
+        _store_made(outs, made, len(values), rows, columns, strides, STEPS, KINDS, VECTOR, False, BM, BN)
+        if VECTOR > 1:
+            more = made if STEPS[6] >> s & 1 else (between(STEPS[0][s](*arguments(beside, STEPS, s)), STEPS, s),)
+            _store_made(outs, more, len(values), rows, edges, strides, STEPS, KINDS, VECTOR, True, BM, EDGE)
+            beside = beside + more
+        values = values + made
 
 
 # --- rows that are walked
@@ -188,8 +188,7 @@ def _with_steps(found, known, STEPS: tl.constexpr, WANTED: tl.constexpr):
             for _ in tl.static_range(len(STEPS[4][s])):
                 found = found + (known[len(found)],)
         elif WANTED >> s & 1:
-            y = STEPS[0][s](*arguments(found, STEPS[1][s], STEPS[2] >> s & 1))
-            found = found + (between(y, STEPS[4][s], STEPS[5] >> s & 1),)
+            found = found + (between(STEPS[0][s](*arguments(found, STEPS, s)), STEPS, s),)
         else:
             found = found + (known[len(found)],)
     return found
@@ -197,68 +196,68 @@ def _with_steps(found, known, STEPS: tl.constexpr, WANTED: tl.constexpr):
 
 @triton.jit
 def _tile_values(
-    ins, known, rows, columns, strides, STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALK: tl.constexpr
+    ins, known, rows, columns, strides, STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr
 ):  # fmt: skip
-    """All values at some columns: of the inputs and steps that WALK needs there, of others as they are known."""
+    """All values at some columns: of the inputs and steps that walk W needs there, of others as they are known."""
     found = ()
     for i in tl.static_range(len(ins)):
-        found = found + (_load(ins[i], rows, columns, strides[i], KINDS[i], VECTOR) if WALK[0] >> i & 1 else known[i],)
+        found = found + (_load(ins[i], rows, columns, strides[i], KINDS[i], VECTOR) if WALKS[2][W][0] >> i & 1 else known[i],)
     for i in tl.static_range(FIRST - len(ins)):
         found = found + (known[len(ins) + i],)
-    return _with_steps(found, known, STEPS, WALK[1])
+    return _with_steps(found, known, STEPS, WALKS[2][W][1])
 
 
 @triton.jit
-def _start(STEPS: tl.constexpr, FOLDS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+def _start(STEPS: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     """The states of no elements, of all folds of a walk."""
     state = ()
-    for f in tl.static_range(len(FOLDS)):
-        state = state + nothing((BM, BN), STEPS[0][FOLDS[f][0]][4], STEPS[0][FOLDS[f][0]][5])
+    for f in tl.static_range(len(WALKS[2][W][2])):
+        state = state + _identity((BM, BN), STEPS, WALKS[2][W][2][f])
     return state
 
 
 @triton.jit
-def _own(state, STEPS: tl.constexpr, FOLD: tl.constexpr):
-    """The part of the states of a walk's folds that is one fold's."""
+def _own(state, STEPS: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr, F: tl.constexpr):
+    """The part of the states of a walk's folds that is fold number F's."""
     own = ()
-    for k in tl.static_range(len(STEPS[0][FOLD[0]][5])):
-        own = own + (state[FOLD[1] + k],)
+    for k in tl.static_range(len(STEPS[0][WALKS[2][W][2][F]][5])):
+        own = own + (state[WALKS[2][W][3][F] + k],)
     return own
 
 
 @triton.jit
-def _joined(a, b, STEPS: tl.constexpr, FOLDS: tl.constexpr):
+def _joined(a, b, STEPS: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr):
     """The states of two sets of elements, of all folds of a walk, as those of both."""
     state = ()
-    for f in tl.static_range(len(FOLDS)):
-        state = state + _both(_own(a, STEPS, FOLDS[f]), _own(b, STEPS, FOLDS[f]), STEPS[0][FOLDS[f][0]])
+    for f in tl.static_range(len(WALKS[2][W][2])):
+        state = state + _both(_own(a, STEPS, WALKS, W, f), _own(b, STEPS, WALKS, W, f), STEPS, WALKS[2][W][2][f])
     return state
 
 
 @triton.jit
 def _tile_states(
     ins, known, rows, columns, strides,
-    STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """The states of a tile's elements, of all folds of a walk."""
-    values = _tile_values(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, FIRST, WALK)
+    values = _tile_values(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, FIRST, WALKS, W)
     state = ()
-    for f in tl.static_range(len(WALK[2])):
-        state = state + _element_states(values, rows, columns, STEPS[1][WALK[2][f][0]], STEPS[0][WALK[2][f][0]], BM, BN)
+    for f in tl.static_range(len(WALKS[2][W][2])):
+        state = state + _element_states(values, rows, columns, STEPS, WALKS[2][W][2][f], BM, BN)
     return state
 
 
 @triton.jit
-def _tile_rows(state, STEPS: tl.constexpr, FOLDS: tl.constexpr):
+def _tile_rows(state, STEPS: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr):
     """The states of rows, of all folds of a walk."""
     found = ()
-    for f in tl.static_range(len(FOLDS)):
-        found = found + _row_states(_own(state, STEPS, FOLDS[f]), STEPS[0][FOLDS[f][0]])
+    for f in tl.static_range(len(WALKS[2][W][2])):
+        found = found + _row_states(_own(state, STEPS, WALKS, W, f), STEPS, WALKS[2][W][2][f])
     return found
 
 
 @triton.jit
-def _closed(known, state, STEPS: tl.constexpr, FIRST: tl.constexpr, FOLDS: tl.constexpr):
+def _closed(known, state, STEPS: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr):
     """The values that are known when a walk is over: those of its folds, too."""
     found = ()
     for i in tl.static_range(FIRST):
@@ -266,9 +265,9 @@ def _closed(known, state, STEPS: tl.constexpr, FIRST: tl.constexpr, FOLDS: tl.co
     for s in tl.static_range(len(STEPS[0])):
         if STEPS[6] >> s & 1:
             made = ()
-            for f in tl.static_range(len(FOLDS)):
-                if FOLDS[f][0] == s:
-                    made = _results(known, _own(state, STEPS, FOLDS[f]), STEPS[0][s], STEPS[4][s], STEPS[5] >> s & 1)
+            for f in tl.static_range(len(WALKS[2][W][2])):
+                if WALKS[2][W][2][f] == s:
+                    made = _results(known, _own(state, STEPS, WALKS, W, f), STEPS, s)
             for k in tl.static_range(len(STEPS[4][s])):
                 found = found + (made[k] if len(made) > 0 else known[len(found)],)
         else:
@@ -279,10 +278,10 @@ def _closed(known, state, STEPS: tl.constexpr, FIRST: tl.constexpr, FOLDS: tl.co
 @triton.jit
 def _store_tile(
     outs, ins, known, rows, columns, strides,
-    STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    values = _tile_values(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, FIRST, WALK)
-    _store_made(outs, values, 0, rows, columns, strides, STEPS[3], KINDS, VECTOR, True, BM, BN)
+    values = _tile_values(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, FIRST, WALKS, W)
+    _store_made(outs, values, 0, rows, columns, strides, STEPS, KINDS, VECTOR, True, BM, BN)
 
 
 @triton.jit
@@ -306,7 +305,7 @@ def _walked_row(
     first: tl.constexpr = len(ins) + len(scalars)
     known = ()
     for i in tl.static_range(len(ins)):
-        known = known + (_load(ins[i], rows, (0, None), strides[i], KINDS[i], VECTOR) if KINDS[i][1] == 0 else 0,)
+        known = known + (_load(ins[i], rows, (0, None), strides[i], KINDS[i], VECTOR) if KINDS[i] < 2 else 0,)
     for i in tl.static_range(len(scalars)):
         known = known + (tl.broadcast_to(scalars[i], (1, 1)),)
     begun = known
@@ -314,34 +313,34 @@ def _walked_row(
         known = known + (0,)
     known = _with_steps(begun, known, STEPS, WALKS[1])
     end = unaligned_rows.last(rows[2], n, VECTOR)
-    for w in tl.static_range(len(WALKS[2])):
-        state = _start(STEPS, WALKS[2][w][2], BM, BN)
+    for w in tl.static_range(len(WALKS[2]) - 1):
+        state = _start(STEPS, WALKS, w, BM, BN)
         # chains as in parts/reduction.py, which keep the error of a sum flat
         for link in range(0, end, CHAIN * BN):
-            part = _start(STEPS, WALKS[2][w][2], BM, BN)
+            part = _start(STEPS, WALKS, w, BM, BN)
             for start in range(link, tl.minimum(link + CHAIN * BN, end), BN):
                 columns = _columns(start, rows[2], n, BN, VECTOR, LONG)
-                new = _tile_states(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS[2][w], BM, BN)
-                part = _joined(part, new, STEPS, WALKS[2][w][2])
-            state = _joined(state, part, STEPS, WALKS[2][w][2])
-        found = _tile_rows(state, STEPS, WALKS[2][w][2])
-        if VECTOR > 1:
-            rest = _tile_states(
-                ins, known, rows, _edges(rows[2], n, VECTOR), strides, STEPS, KINDS, VECTOR, first, WALKS[2][w], BM, 2 * VECTOR
-            )  # fmt: skip
-            found = _joined(found, _tile_rows(rest, STEPS, WALKS[2][w][2]), STEPS, WALKS[2][w][2])
-        known = _closed(known, found, STEPS, first, WALKS[2][w][2])
-        known = _with_steps(begun, known, STEPS, WALKS[2][w][3])
-    for o in tl.static_range(len(outs)):
-        if KINDS[len(ins) + o][1] == 0:
-            _store(outs[o], known[STEPS[3][o]], rows, (0, None), strides[len(ins) + o], KINDS[len(ins) + o], VECTOR, BM, BN)
-    if len(WALKS[3]) > 0:
-        for start in range(0, end, BN):
-            columns = _columns(start, rows[2], n, BN, VECTOR, LONG)
-            _store_tile(outs, ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS[3], BM, BN)
+                new = _tile_states(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS, w, BM, BN)
+                part = _joined(part, new, STEPS, WALKS, w)
+            state = _joined(state, part, STEPS, WALKS, w)
+        found = _tile_rows(state, STEPS, WALKS, w)
         if VECTOR > 1:
             columns = _edges(rows[2], n, VECTOR)
-            _store_tile(outs, ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS[3], BM, 2 * VECTOR)
+            rest = _tile_states(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS, w, BM, 2 * VECTOR)
+            found = _joined(found, _tile_rows(rest, STEPS, WALKS, w), STEPS, WALKS, w)
+        known = _closed(known, found, STEPS, first, WALKS, w)
+        known = _with_steps(begun, known, STEPS, WALKS[2][w][4])
+    for o in tl.static_range(len(outs)):
+        if KINDS[len(ins) + o] < 2:
+            _store(outs[o], known[STEPS[3][o]], rows, (0, None), strides[len(ins) + o], KINDS[len(ins) + o], VECTOR, BM, BN)
+    last: tl.constexpr = len(WALKS[2]) - 1
+    if WALKS[2][last][4] >= 0:
+        for start in range(0, end, BN):
+            columns = _columns(start, rows[2], n, BN, VECTOR, LONG)
+            _store_tile(outs, ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS, last, BM, BN)
+        if VECTOR > 1:
+            columns = _edges(rows[2], n, VECTOR)
+            _store_tile(outs, ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS, last, BM, 2 * VECTOR)
 
 
 # The values of a tape are inputs, scalars, then what each step makes (see Steps); outs[o] = value number stores[o]. strides: rows' and columns' of inputs, then
@@ -356,16 +355,16 @@ def _row_tape_kernel(
     n = n // ALIGN * ALIGN
     known = ()
     for i in tl.static_range(len(strides)):
-        known = known + ((strides[i][0] // ALIGN * ALIGN if KINDS[i][1] == 1 else strides[i][0], strides[i][1]),)
+        known = known + ((strides[i][0] // ALIGN * ALIGN if KINDS[i] >> 1 == 1 else strides[i][0], strides[i][1]),)
     shift = unaligned_rows.phase_of(tl.program_id(0), strides[LEAD][0], VECTOR) if VECTOR > 1 else 0
     at = (row[:, None], here[:, None], shift)
     if WALKS is not None:
         _walked_row(outs, ins, scalars, at, n, known, STEPS, KINDS, WALKS, CHAIN, VECTOR, LONG, BM, BN)
     else:
         col, within = _columns(0, shift, n, BN, VECTOR, LONG)
-        body = (col, None if FULL else within)
-        parts = (body, _edges(shift, n, VECTOR)) if VECTOR > 1 else (body,)
-        _whole_row(outs, ins, scalars, at, parts, known, STEPS, KINDS, VECTOR, BM, BN)
+        columns = (col, None if FULL else within)
+        edges = _edges(shift, n, VECTOR) if VECTOR > 1 else columns
+        _whole_row(outs, ins, scalars, at, columns, edges, known, STEPS, KINDS, VECTOR, BM, BN)
 
 
 # --- host
@@ -395,14 +394,14 @@ def tile_of(rows: int, n: int, words: int) -> Rows:
     return Rows(high, across, whole, max(4, min(16, _floor_power(high * across * words // 2048) if whole else across // 256)))
 
 
-def _kind(x: CudaArray, place: str, rows: int, n: int) -> tuple[int, int]:
+def _kind(x: CudaArray, place: str, rows: int, n: int) -> int:
     """How an array lies over (rows, n), see _pointers. Raises ShapeError where it does not."""
     if len(x.shape) != 2 or x.shape[0] not in (1, rows) or x.shape[1] not in (1, n):
         raise ShapeError(
             f"row tape: {place} is {x.shape}; of {rows} rows of {n} it is {(rows, n)}, {(rows, 1)}, {(1, n)} or (1, 1): give such a view"
         )
     down, across = [0 if size == 1 else step for size, step in zip(x.shape, x.strides, strict=True)]
-    return int(down != 0), across if across in (0, 1) else 2
+    return int(down != 0) + (2 * across if across in (0, 1) else 4)
 
 
 def run_rows(tape: Tape, inputs: Sequence[CudaArray], numbers: Sequence[Any], outs: Sequence[CudaArray], rows: int, n: int) -> None:
@@ -417,10 +416,10 @@ def run_rows(tape: Tape, inputs: Sequence[CudaArray], numbers: Sequence[Any], ou
     kinds = tuple([_kind(x, f"{place} {k}", rows, n) for place, xs in (("input", inputs), ("result", outs)) for k, x in enumerate(xs)])
     if rows == 0 or not outs:
         return
-    along = tuple([k[1] != 0 for k in kinds[: len(inputs)]])
+    along = tuple([k > 1 for k in kinds[: len(inputs)]])
     on = tile_of(rows, n, words_of(tape, along))
     both = (*inputs, *outs)
-    tiles = [k for k, kind in enumerate(kinds) if kind == (1, 1)]
+    tiles = [k for k, kind in enumerate(kinds) if kind == 3]
     vector = vector_length(n, *[row_tiles.Rows(both[k], (0, both[k].strides[0], 1)) for k in tiles]) if tiles else 1
     align = math.gcd(8, n, *[both[k].strides[0] for k in tiles]) if vector == 1 else 1
     reach = max([sum([abs(s) * (size - 1) for s, size in zip(x.strides, x.shape, strict=True)]) for x in both])

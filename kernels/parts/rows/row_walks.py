@@ -11,26 +11,26 @@ from tritensor.kernels.parts.tapes.tape import Fold, Tape
 
 
 class Walk(NamedTuple):
-    """One way along the rows: bit k of `inputs` and `steps` says that input or step k is needed there. folds: the steps that are folded, each with how many
-    states the ones before it have. after: the steps of values per row that can be computed when it is over."""
+    """One way along the rows: bit k of `inputs` and `steps` says that input or step k is needed there. folds: the steps that are folded; states: how many
+    states the ones before each have. after: the steps of values per row that can be computed when it is over, as bits; of the last walk, which is for
+    results that vary along columns, 0, and -1 where there are none."""
 
     inputs: int
     steps: int
-    folds: tuple[tuple[int, int], ...]
+    folds: tuple[int, ...]
+    states: tuple[int, ...]
     after: int
 
 
 class Walks(NamedTuple):
-    """How rows that are too long for registers are walked: once for each level of folds, and once more for results that vary along columns.
+    """How rows that are too long for registers are walked: once for each level of folds, and a last time for results that vary along columns.
 
-    made: how many values the steps make. before: the steps that need no walk, as bits. walks: see Walk. last: the bits of inputs and steps that the last
-    one needs, () where there is none.
+    made: how many values the steps make. before: the steps that need no walk, as bits. walks: see Walk.
     """
 
     made: int
     before: int
     walks: tuple[tuple[Any, ...], ...]
-    last: tuple[int, ...]
 
 
 class _Values(NamedTuple):
@@ -85,11 +85,12 @@ def walks_of(tape: Tape, along: tuple[bool, ...]) -> Walks:
     walks = []
     for depth in range(1, len(on_rows)):
         states = [len(tape.steps[k].states) for k in folds[depth]]  # type: ignore[union-attr]
-        starts = tuple([(k, sum(states[:i])) for i, k in enumerate(folds[depth])])
         inputs, steps = _needed(tape, values, [p for k in folds[depth] for p in tape.steps[k].picks])
-        walks.append(tuple(Walk(inputs, steps, starts, on_rows[depth])))
+        before = tuple([sum(states[:i]) for i in range(len(states))])
+        walks.append(tuple(Walk(inputs, steps, tuple(folds[depth]), before, on_rows[depth])))
     stored = [p for p in tape.stores if values.along[p]]
-    return Walks(len(values.maker) - first, on_rows[0], tuple(walks), _needed(tape, values, stored) if stored else ())
+    walks.append(tuple(Walk(*_needed(tape, values, stored), (), (), 0 if stored else -1)))
+    return Walks(len(values.maker) - first, on_rows[0], tuple(walks))
 
 
 @lru_cache(maxsize=1024)

@@ -75,20 +75,14 @@ def _tile(
     cols = sizes[len(sizes) - 1]
     coordinates = _coordinates(row, sizes)
     values = _loaded(ins, scalars, row, col, coordinates, rows, cols, strides, len(outs), LAST, MASKED)
-    FORMULAS: tl.constexpr = STEPS[0]
-    PICKS: tl.constexpr = STEPS[1]
-    WIDE: tl.constexpr = STEPS[2]
-    STORES: tl.constexpr = STEPS[3]
-    KINDS: tl.constexpr = STEPS[4]
-    APART: tl.constexpr = STEPS[5]
     first: tl.constexpr = len(ins) + len(scalars)
-    for s in tl.static_range(len(FORMULAS)):
-        y = FORMULAS[s](*arguments(values, PICKS[s], WIDE >> s & 1))
-        values = values + (between(y, None if KINDS is None else KINDS[s], APART >> s & 1),)  # type: ignore[assignment]
+    for s in tl.static_range(len(STEPS[0])):
+        y = STEPS[0][s](*arguments(values, STEPS, s))
+        values = values + (between(y, STEPS, s),)  # type: ignore[assignment]
         # where it is made: until a store at the end it would take a register
         for o in tl.static_range(len(outs)):
-            if STORES[o] == first + s:
-                y = tl.broadcast_to(maths.stored(values[STORES[o]], outs[o].dtype.element_ty), (ROWS, COLS))
+            if STEPS[3][o] == first + s:
+                y = tl.broadcast_to(maths.stored(values[STEPS[3][o]], outs[o].dtype.element_ty), (ROWS, COLS))
                 at = outs[o] + _offset(row, col, coordinates, strides[o], LAST[o])
                 if MASKED:
                     tl.store(at, y, mask=(row < rows) & (col < cols))

@@ -128,34 +128,37 @@ def read(x):
     return x
 
 
+# STEPS are the fields of Steps, S the number of one. Triton 3.6 takes no part of a tuple as a constexpr: functions get all of it and find their part
 @triton.jit
-def arguments(values, PICKS: tl.constexpr, WIDE: tl.constexpr):
-    """Some of the values as one formula takes them: floats in the type that it computes in."""
+def arguments(values, STEPS: tl.constexpr, S: tl.constexpr):
+    """Some of the values as the formula of a step takes them: floats in the type that it computes in."""
     found = ()
-    for k in tl.static_range(len(PICKS)):
-        x = values[PICKS[k]]
+    for k in tl.static_range(len(STEPS[1][S])):
+        x = values[STEPS[1][S][k]]
         if x.dtype.is_floating():
-            x = x.to(tl.float64 if WIDE else tl.float32)
+            x = x.to(tl.float64 if STEPS[2] >> S & 1 else tl.float32)
         found = found + (x,)  # type: ignore[assignment]
     return found
 
 
 @triton.jit
-def between(y, KIND: tl.constexpr, APART: tl.constexpr):
-    """What a step made as later ones find it: rounded to KIND, as if stored and read again; None leaves it, where none takes it."""
-    if KIND is not None:
-        y = read(maths.stored(y, KIND))
-    return hidden(y) if APART else y
+def between(y, STEPS: tl.constexpr, S: tl.constexpr):
+    """What a step made as later ones find it: rounded to its type, as if stored and read again, where one takes it."""
+    kind: tl.constexpr = tl.void if STEPS[4] is None else STEPS[4][S]
+    if kind != tl.void:
+        y = read(maths.stored(y, kind))
+    return hidden(y) if STEPS[5] >> S & 1 else y
 
 
 # --- what a kernel is told of a tape
 class Steps(NamedTuple):
     """The steps of a tape as kernels take them.
 
-    formulas: what is called; of a fold (map, combine, its fold of a tile, finish, identity, states, scalars, numbers), see Fold and ReductionFunctions.
+    formulas: what is called; of a fold (map, combine, its fold of a tile, finish, identity, states, scalars, numbers, whether there is a finish), see Fold
+    and ReductionFunctions.
     picks: the places of its arguments. wide: bit k says that step k computes in float64. stores: the places of the values that are results. kinds: the
-    type that each step's value is rounded to before later steps take it, of a fold the types of its values, None where no step takes it, or in all
-    where that is so of each. apart: bit k says that the value of step k, all those of a fold, is hidden from the compiler. folds: bit k says that step
+    type that each step's value is rounded to before later steps take it, of a fold the types of its values, void where no step takes it; None where
+    that is so of each. apart: bit k says that the value of step k, all those of a fold, is hidden from the compiler. folds: bit k says that step
     k is a fold.
     """
 
@@ -203,7 +206,10 @@ def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[
     """What is called for a step, and with which values; `types` are those of all values."""
     if isinstance(step, Fold):
         f, states = step.functions, tuple(map(triton_type, step.states))
-        return (f.map, f.combine, fold_of(f.combine), f.finish, f.identity(step.states), states, step.scalars, step.numbers), step.picks
+        nothing = tuple([v.item() if isinstance(v, np.generic) else v for v in f.identity(step.states)])
+        # Triton 3.6 has no tuple with None in it
+        finish = (f.combine, 0) if f.finish is None else (f.finish, 1)
+        return (f.map, f.combine, fold_of(f.combine), finish[0], nothing, states, step.scalars, step.numbers, finish[1]), step.picks
     found = _one_operation(step.formula)
     if found is None:
         return half_variants((step.formula,), (step,), step.wide)[0], step.picks
@@ -216,7 +222,7 @@ def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[
 
 
 def _kind(step: Step | Fold, taken: bool) -> Any:
-    return tuple(map(triton_type, step.dtypes)) if isinstance(step, Fold) else triton_type(step.dtype) if taken else None
+    return tuple(map(triton_type, step.dtypes)) if isinstance(step, Fold) else triton_type(step.dtype) if taken else tl.void
 
 
 @lru_cache(maxsize=4096)
