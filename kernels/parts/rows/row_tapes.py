@@ -68,7 +68,7 @@ def _store(y, value, rows, columns, strides, KIND: tl.constexpr, VECTOR: tl.cons
 
 
 # S is the number of a fold, whose parts are: 0 map, 1 combine, 2 its fold of a tile, 3 finish, 4 identity, 5 states, 6 scalars, 7 numbers, 8 whether there is
-# a finish
+# a finish, 9 the types of its values
 @triton.jit
 def _identity(SHAPE: tl.constexpr, STEPS: tl.constexpr, S: tl.constexpr):
     """The states of no elements at all."""
@@ -119,10 +119,10 @@ def _results(values, state, STEPS: tl.constexpr, S: tl.constexpr):
     args = _both(_identity((1, 1), STEPS, S), state, STEPS, S)
     for k in tl.static_range(len(STEPS[0][S][6])):
         args = args + (values[STEPS[0][S][6][k]],)
-    found = as_tuple(STEPS[0][S][3](*args), len(STEPS[4][S])) if STEPS[0][S][8] else args
+    found = as_tuple(STEPS[0][S][3](*args), len(STEPS[0][S][9])) if STEPS[0][S][8] else args
     made = ()
-    for k in tl.static_range(len(STEPS[4][S])):
-        y = read(found[k].to(STEPS[4][S][k]))
+    for k in tl.static_range(len(STEPS[0][S][9])):
+        y = read(found[k].to(STEPS[0][S][9][k]))
         made = made + (hidden(y) if STEPS[5] >> S & 1 else y,)
     return made
 
@@ -162,7 +162,8 @@ def _whole_row(
     EDGE: tl.constexpr = 2 * VECTOR
     values = _begun(ins, scalars, rows, columns, strides, KINDS, VECTOR)
     beside = _begun(ins, scalars, rows, edges, strides, KINDS, VECTOR) if VECTOR > 1 else values
-    for s in tl.static_range(len(STEPS[0])):
+    COUNT: tl.constexpr = STEPS[7]
+    for s in tl.static_range(COUNT):
         if STEPS[6] >> s & 1:
             state = _row_states(_element_states(values, rows, columns, STEPS, s, BM, BN), STEPS, s)
             if VECTOR > 1:
@@ -183,9 +184,10 @@ def _whole_row(
 @triton.jit
 def _with_steps(found, known, STEPS: tl.constexpr, WANTED: tl.constexpr):
     """`found`, the values that a tape begins with, and those of its steps: of WANTED made anew, of others as they are known."""
-    for s in tl.static_range(len(STEPS[0])):
+    COUNT: tl.constexpr = STEPS[7]
+    for s in tl.static_range(COUNT):
         if STEPS[6] >> s & 1:
-            for _ in tl.static_range(len(STEPS[4][s])):
+            for _ in tl.static_range(len(STEPS[0][s][9])):
                 found = found + (known[len(found)],)
         elif WANTED >> s & 1:
             found = found + (between(STEPS[0][s](*arguments(found, STEPS, s)), STEPS, s),)
@@ -262,13 +264,14 @@ def _closed(known, state, STEPS: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.co
     found = ()
     for i in tl.static_range(FIRST):
         found = found + (known[i],)
-    for s in tl.static_range(len(STEPS[0])):
+    COUNT: tl.constexpr = STEPS[7]
+    for s in tl.static_range(COUNT):
         if STEPS[6] >> s & 1:
             made = ()
             for f in tl.static_range(len(WALKS[2][W][2])):
                 if WALKS[2][W][2][f] == s:
                     made = _results(known, _own(state, STEPS, WALKS, W, f), STEPS, s)
-            for k in tl.static_range(len(STEPS[4][s])):
+            for k in tl.static_range(len(STEPS[0][s][9])):
                 found = found + (made[k] if len(made) > 0 else known[len(found)],)
         else:
             found = found + (known[len(found)],)
@@ -309,11 +312,13 @@ def _walked_row(
     for i in tl.static_range(len(scalars)):
         known = known + (tl.broadcast_to(scalars[i], (1, 1)),)
     begun = known
-    for _ in tl.static_range(WALKS[0]):
+    MADE: tl.constexpr = WALKS[0]
+    for _ in tl.static_range(MADE):
         known = known + (0,)
     known = _with_steps(begun, known, STEPS, WALKS[1])
     end = unaligned_rows.last(rows[2], n, VECTOR)
-    for w in tl.static_range(len(WALKS[2]) - 1):
+    last: tl.constexpr = WALKS[3]
+    for w in tl.static_range(last):
         state = _start(STEPS, WALKS, w, BM, BN)
         # chains as in parts/reduction.py, which keep the error of a sum flat
         for link in range(0, end, CHAIN * BN):
@@ -333,7 +338,6 @@ def _walked_row(
     for o in tl.static_range(len(outs)):
         if KINDS[len(ins) + o] < 2:
             _store(outs[o], known[STEPS[3][o]], rows, (0, None), strides[len(ins) + o], KINDS[len(ins) + o], VECTOR, BM, BN)
-    last: tl.constexpr = len(WALKS[2]) - 1
     if WALKS[2][last][4] >= 0:
         for start in range(0, end, BN):
             columns = _columns(start, rows[2], n, BN, VECTOR, LONG)

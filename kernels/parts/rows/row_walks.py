@@ -25,12 +25,13 @@ class Walk(NamedTuple):
 class Walks(NamedTuple):
     """How rows that are too long for registers are walked: once for each level of folds, and a last time for results that vary along columns.
 
-    made: how many values the steps make. before: the steps that need no walk, as bits. walks: see Walk.
+    made: how many values the steps make. before: the steps that need no walk, as bits. walks: see Walk. last: the number of the last one.
     """
 
     made: int
     before: int
     walks: tuple[tuple[Any, ...], ...]
+    last: int
 
 
 class _Values(NamedTuple):
@@ -90,7 +91,7 @@ def walks_of(tape: Tape, along: tuple[bool, ...]) -> Walks:
         walks.append(tuple(Walk(inputs, steps, tuple(folds[depth]), before, on_rows[depth])))
     stored = [p for p in tape.stores if values.along[p]]
     walks.append(tuple(Walk(*_needed(tape, values, stored), (), (), 0 if stored else -1)))
-    return Walks(len(values.maker) - first, on_rows[0], tuple(walks))
+    return Walks(len(values.maker) - first, on_rows[0], tuple(walks), len(walks) - 1)
 
 
 @lru_cache(maxsize=1024)

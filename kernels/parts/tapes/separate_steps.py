@@ -154,12 +154,12 @@ def between(y, STEPS: tl.constexpr, S: tl.constexpr):
 class Steps(NamedTuple):
     """The steps of a tape as kernels take them.
 
-    formulas: what is called; of a fold (map, combine, its fold of a tile, finish, identity, states, scalars, numbers, whether there is a finish), see Fold
-    and ReductionFunctions.
+    formulas: what is called; of a fold (map, combine, its fold of a tile, finish, identity, states, scalars, numbers, whether there is a finish, types of its
+    values), see Fold and ReductionFunctions.
     picks: the places of its arguments. wide: bit k says that step k computes in float64. stores: the places of the values that are results. kinds: the
-    type that each step's value is rounded to before later steps take it, of a fold the types of its values, void where no step takes it; None where
-    that is so of each. apart: bit k says that the value of step k, all those of a fold, is hidden from the compiler. folds: bit k says that step
-    k is a fold.
+    type that each step's value is rounded to before later steps take it, void where none does and of folds; None where that is so of
+    each. apart: bit k says that the value of step k, all those of a fold, is hidden from the compiler. folds: bit k says that step
+    k is a fold. count: how many steps there are, for kernels of rows: Triton 3.6 counts no tuple of tuples.
     """
 
     formulas: tuple[Any, ...]
@@ -169,6 +169,7 @@ class Steps(NamedTuple):
     kinds: tuple[Any, ...] | None = None
     apart: int = 0
     folds: int = 0
+    count: int = 0
 
 
 class _Argument:
@@ -209,7 +210,18 @@ def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[
         nothing = tuple([v.item() if isinstance(v, np.generic) else v for v in f.identity(step.states)])
         # Triton 3.6 has no tuple with None in it
         finish = (f.combine, 0) if f.finish is None else (f.finish, 1)
-        return (f.map, f.combine, fold_of(f.combine), finish[0], nothing, states, step.scalars, step.numbers, finish[1]), step.picks
+        return (
+            f.map,
+            f.combine,
+            fold_of(f.combine),
+            finish[0],
+            nothing,
+            states,
+            step.scalars,
+            step.numbers,
+            finish[1],
+            tuple(map(triton_type, step.dtypes)),
+        ), step.picks
     found = _one_operation(step.formula)
     if found is None:
         return half_variants((step.formula,), (step,), step.wide)[0], step.picks
@@ -219,10 +231,6 @@ def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[
     # what is rounded to 16 bits after it met a wider value is fused with nothing
     narrow = all(types[k] == step.dtype for k in picks)
     return (found[0][1 if step.dtype == np.float16 else 2], picks) if narrow else (step.formula, step.picks)
-
-
-def _kind(step: Step | Fold, taken: bool) -> Any:
-    return tuple(map(triton_type, step.dtypes)) if isinstance(step, Fold) else triton_type(step.dtype) if taken else tl.void
 
 
 @lru_cache(maxsize=4096)
@@ -240,10 +248,10 @@ def steps_of(tape: Tape) -> Steps:
                     apart |= 1 << maker
         makers += [k] * (len(step.dtypes) if isinstance(step, Fold) else 1)
     formulas, picks = zip(*[_taken_as(s, types) for s in steps], strict=True)
-    kinds = tuple([_kind(s, k in taken) for k, s in enumerate(steps)])
+    kinds = tuple([triton_type(s.dtype) if k in taken and isinstance(s, Step) else tl.void for k, s in enumerate(steps)])
     wide = sum([s.wide << k for k, s in enumerate(steps) if isinstance(s, Step)])
     folds = sum([1 << k for k, s in enumerate(steps) if isinstance(s, Fold)])
-    return Steps(formulas, picks, wide, tape.stores, kinds, apart, folds)
+    return Steps(formulas, picks, wide, tape.stores, kinds, apart, folds, len(steps))
 
 
 def taken_by(step: Step | Fold) -> tuple[int, ...]:
