@@ -317,6 +317,7 @@ def _walked_row(
         known = known + (0,)
     known = _with_steps(begun, known, STEPS, WALKS[1])
     end = unaligned_rows.last(rows[2], n, VECTOR)
+    edges = _edges(rows[2], n, VECTOR) if VECTOR > 1 else (0, None)
     last: tl.constexpr = WALKS[3]
     for w in tl.static_range(last):
         state = _start(STEPS, WALKS, w, BM, BN)
@@ -330,8 +331,7 @@ def _walked_row(
             state = _joined(state, part, STEPS, WALKS, w)
         found = _tile_rows(state, STEPS, WALKS, w)
         if VECTOR > 1:
-            columns = _edges(rows[2], n, VECTOR)
-            rest = _tile_states(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS, w, BM, 2 * VECTOR)
+            rest = _tile_states(ins, known, rows, edges, strides, STEPS, KINDS, VECTOR, first, WALKS, w, BM, 2 * VECTOR)
             found = _joined(found, _tile_rows(rest, STEPS, WALKS, w), STEPS, WALKS, w)
         known = _closed(known, found, STEPS, first, WALKS, w)
         known = _with_steps(begun, known, STEPS, WALKS[2][w][4])
@@ -343,8 +343,7 @@ def _walked_row(
             columns = _columns(start, rows[2], n, BN, VECTOR, LONG)
             _store_tile(outs, ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS, last, BM, BN)
         if VECTOR > 1:
-            columns = _edges(rows[2], n, VECTOR)
-            _store_tile(outs, ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, first, WALKS, last, BM, 2 * VECTOR)
+            _store_tile(outs, ins, known, rows, edges, strides, STEPS, KINDS, VECTOR, first, WALKS, last, BM, 2 * VECTOR)
 
 
 # The values of a tape are inputs, scalars, then what each step makes (see Steps); outs[o] = value number stores[o]. strides: rows' and columns' of inputs, then
