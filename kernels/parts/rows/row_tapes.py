@@ -31,7 +31,7 @@ TILE = 4096  # elements of a tile of several rows, and of one step of a walk
 # elements between a 16-byte boundary and their beginning), `columns` (numbers, counted from there, and which there are; None where all)
 @triton.jit
 def _pointers(x, rows, columns, strides, KIND: tl.constexpr, VECTOR: tl.constexpr):
-    """Addresses of an array's elements. KIND is 1 where they vary along rows, and 2 more where they lie side by side along columns, 4 more where they vary otherwise."""
+    """Addresses of an array's elements. KIND is 1 where they vary along rows, and 2 more where they lie side by side along columns, else 4."""
     if VECTOR > 1 and KIND == 3:
         x += unaligned_rows.starts(rows[0], strides[0], rows[2], VECTOR) + columns[0]
     else:
@@ -198,7 +198,8 @@ def _with_steps(found, known, STEPS: tl.constexpr, WANTED: tl.constexpr):
 
 @triton.jit
 def _tile_values(
-    ins, known, rows, columns, strides, STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr
+    ins, known, rows, columns, strides, STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.constexpr,
+    W: tl.constexpr
 ):  # fmt: skip
     """All values at some columns: of the inputs and steps that walk W needs there, of others as they are known."""
     found = ()
@@ -239,7 +240,8 @@ def _joined(a, b, STEPS: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr):
 @triton.jit
 def _tile_states(
     ins, known, rows, columns, strides,
-    STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.constexpr,
+    W: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """The states of a tile's elements, of all folds of a walk."""
     values = _tile_values(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, FIRST, WALKS, W)
@@ -281,7 +283,8 @@ def _closed(known, state, STEPS: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.co
 @triton.jit
 def _store_tile(
     outs, ins, known, rows, columns, strides,
-    STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.constexpr, W: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    STEPS: tl.constexpr, KINDS: tl.constexpr, VECTOR: tl.constexpr, FIRST: tl.constexpr, WALKS: tl.constexpr,
+    W: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     values = _tile_values(ins, known, rows, columns, strides, STEPS, KINDS, VECTOR, FIRST, WALKS, W)
     _store_made(outs, values, 0, rows, columns, strides, STEPS, KINDS, VECTOR, True, BM, BN)

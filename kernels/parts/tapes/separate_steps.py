@@ -144,9 +144,8 @@ def arguments(values, STEPS: tl.constexpr, S: tl.constexpr):
 @triton.jit
 def between(y, STEPS: tl.constexpr, S: tl.constexpr):
     """What a step made as later ones find it: rounded to its type, as if stored and read again, where one takes it."""
-    kind: tl.constexpr = tl.void if STEPS[4] is None else STEPS[4][S]
-    if kind != tl.void:
-        y = read(maths.stored(y, kind))
+    if STEPS[8] >> S & 1:
+        y = read(maths.stored(y, STEPS[4][S]))
     return hidden(y) if STEPS[5] >> S & 1 else y
 
 
@@ -157,9 +156,9 @@ class Steps(NamedTuple):
     formulas: what is called; of a fold (map, combine, its fold of a tile, finish, identity, states, scalars, numbers, whether there is a finish, types of its
     values), see Fold and ReductionFunctions.
     picks: the places of its arguments. wide: bit k says that step k computes in float64. stores: the places of the values that are results. kinds: the
-    type that each step's value is rounded to before later steps take it, void where none does and of folds; None where that is so of
-    each. apart: bit k says that the value of step k, all those of a fold, is hidden from the compiler. folds: bit k says that step
-    k is a fold. count: how many steps there are, for kernels of rows: Triton 3.6 counts no tuple of tuples.
+    type of each step's value, None where rounds is 0. apart: bit k says that the value of step k, all those of a fold, is hidden from the compiler.
+    folds: bit k says that step k is a fold. count: how many steps there are, for kernels of rows: Triton 3.6 counts no tuple of tuples. rounds: bit k
+    says that the value of step k is rounded to its type, since a later step takes it.
     """
 
     formulas: tuple[Any, ...]
@@ -170,6 +169,7 @@ class Steps(NamedTuple):
     apart: int = 0
     folds: int = 0
     count: int = 0
+    rounds: int = 0
 
 
 class _Argument:
@@ -248,10 +248,10 @@ def steps_of(tape: Tape) -> Steps:
                     apart |= 1 << maker
         makers += [k] * (len(step.dtypes) if isinstance(step, Fold) else 1)
     formulas, picks = zip(*[_taken_as(s, types) for s in steps], strict=True)
-    kinds = tuple([triton_type(s.dtype) if k in taken and isinstance(s, Step) else tl.void for k, s in enumerate(steps)])
+    kinds = tuple([triton_type(s.dtype if isinstance(s, Step) else s.dtypes[0]) for s in steps])
     wide = sum([s.wide << k for k, s in enumerate(steps) if isinstance(s, Step)])
     folds = sum([1 << k for k, s in enumerate(steps) if isinstance(s, Fold)])
-    return Steps(formulas, picks, wide, tape.stores, kinds, apart, folds, len(steps))
+    return Steps(formulas, picks, wide, tape.stores, kinds, apart, folds, len(steps), sum([1 << k for k in taken]))
 
 
 def taken_by(step: Step | Fold) -> tuple[int, ...]:
