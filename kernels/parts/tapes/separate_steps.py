@@ -144,9 +144,12 @@ def arguments(values, STEPS: tl.constexpr, S: tl.constexpr):
 @triton.jit
 def between(y, STEPS: tl.constexpr, S: tl.constexpr):
     """What a step made as later ones find it: rounded to its type, as if stored and read again, where one takes it."""
-    if STEPS[8] >> S & 1:
-        y = read(maths.stored(y, STEPS[4][S]))
-    return hidden(y) if STEPS[5] >> S & 1 else y
+    if STEPS[4] is not None:
+        if STEPS[8] >> S & 1:
+            y = read(maths.stored(y, STEPS[4][S]))
+        if STEPS[5] >> S & 1:
+            y = hidden(y)
+    return y
 
 
 # --- what a kernel is told of a tape
@@ -156,7 +159,7 @@ class Steps(NamedTuple):
     formulas: what is called; of a fold (map, combine, its fold of a tile, finish, identity, states, scalars, numbers, whether there is a finish, types of its
     values), see Fold and ReductionFunctions.
     picks: the places of its arguments. wide: bit k says that step k computes in float64. stores: the places of the values that are results. kinds: the
-    type of each step's value, None where rounds is 0. apart: bit k says that the value of step k, all those of a fold, is hidden from the compiler.
+    type of each step's value; None where no step takes what another makes, and nothing that stands behind it is looked at. apart: bit k says that the value of step k, all those of a fold, is hidden from the compiler.
     folds: bit k says that step k is a fold. count: how many steps there are, for kernels of rows: Triton 3.6 counts no tuple of tuples. rounds: bit k
     says that the value of step k is rounded to its type, since a later step takes it.
     """
