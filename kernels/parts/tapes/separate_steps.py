@@ -158,10 +158,11 @@ class Steps(NamedTuple):
 
     formulas: what is called; of a fold (map, combine, its fold of a tile, finish, identity, states, scalars, numbers, whether there is a finish, types of its
     values), see Fold and ReductionFunctions.
-    picks: the places of its arguments. wide: bit k says that step k computes in float64. stores: the places of the values that are results. kinds: the
-    type of each step's value; None where no step takes what another makes, and nothing that stands behind it is looked at. apart: bit k says that the value of step k, all those of a fold, is hidden from the compiler.
-    folds: bit k says that step k is a fold. count: how many steps there are, for kernels of rows: Triton 3.6 counts no tuple of tuples. rounds: bit k
-    says that the value of step k is rounded to its type, since a later step takes it.
+    picks: the places of its arguments. wide: bit k says that step k computes in float64. stores: the places of the values that are results.
+    kinds: the type of each step's value; None where no step takes what another makes: what stands behind it is not looked at then.
+    apart: bit k says that the value of step k, all those of a fold, is hidden from the compiler. folds: bit k says that step k is a fold.
+    count: how many steps there are, for kernels of rows: Triton 3.6 counts no tuple of tuples.
+    rounds: bit k says that the value of step k is rounded to its type, since a later step takes it.
     """
 
     formulas: tuple[Any, ...]
