@@ -41,11 +41,9 @@ def _integer_pow(a, b):
         result = tl.where((left & 1) != 0, result * base, result).to(zero.dtype)
         base = (base * base).to(zero.dtype)
         left = (left >> 1).to(zero.dtype)
-    if zero.dtype.is_int_signed():
-        minus = (zero - 1).to(zero.dtype)
-        odd = tl.where(((b + zero) & 1) != 0, a + zero, one).to(zero.dtype)
-        result = tl.where(b < 0, tl.where((a == one) | (a == minus), odd, zero), result)
-    return result
+    minus = (zero - 1).to(zero.dtype)
+    odd = tl.where(((b + zero) & 1) != 0, a + zero, one).to(zero.dtype)
+    return tl.where(b < 0, tl.where((a == one) | (a == minus), odd, zero), result)
 
 
 @triton.jit

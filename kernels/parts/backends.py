@@ -215,7 +215,8 @@ def body(formula: Any) -> types.FunctionType:
 def translate(formula: Any, backend: Any) -> types.FunctionType:
     """A formula's body as a function of numpy arrays (`on_numpy`) or Tensors (`on_tensors`): `maths` in it means that back end.
 
-    Formulas that it names are translated too, also those of modules in kernels/parts/special, which on Tensors are the ops of their names.
+    Formulas that it names are translated too, also those of modules in kernels/parts/special, which on Tensors are the ops of their names. A back end
+    may have `modules`, by name: what stands for others (see tapes/oracle.py).
     """
     fn = body(formula)
     if fn.__module__ == _MATHS:  # a function of maths as a formula: its body is Triton's own
@@ -225,6 +226,8 @@ def translate(formula: Any, backend: Any) -> types.FunctionType:
         other = fn.__globals__.get(name)
         if isinstance(other, types.ModuleType) and other.__name__ == _MATHS:
             names[name] = backend  # also where it was imported under another name
+        elif isinstance(other, types.ModuleType) and other.__name__ in getattr(backend, "modules", ()):
+            names[name] = backend.modules[other.__name__]
         elif isinstance(getattr(other, "fn", None), types.FunctionType):
             names[name] = translate(other, backend)
         elif isinstance(other, types.ModuleType) and other.__name__.startswith(_SPECIAL):
@@ -302,6 +305,7 @@ class _TranslatedModule:
         self._module, self._backend = module, backend
 
     def __getattr__(self, name: str) -> Any:
-        made = translate(getattr(self._module, name), self._backend)
+        found = getattr(self._module, name)
+        made = translate(found, self._backend) if isinstance(getattr(found, "fn", None), types.FunctionType) else found
         setattr(self, name, made)
         return made

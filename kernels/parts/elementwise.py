@@ -14,6 +14,7 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
+from tritensor.ground.thread_state import here
 from tritensor.kernels.parts import backends, formula_llvm, maths
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.configs.element_tiles import FEW, LARGE, SMALL, ElementTile, Heavy
@@ -24,6 +25,7 @@ from tritensor.kernels.parts.launch_rules import config_of
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 from tritensor.ops.array import CudaArray
+from tritensor.ops.replay.steps import Pointwise, StepRecorder
 from tritensor.ops.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
 from tritensor.ops.table.formula_checks import as_tuple, refuse_formulas
 from tritensor.ops.table.shape_rules import refuse_kind
@@ -198,6 +200,9 @@ def run(
     heavy: Heavy = None,
 ) -> None:  # fmt: skip
     """outs[o] = formulas[o](operands[k] for k in picks[o]), in one launch; operands are CudaArrays, broadcast, and numbers. `heavy`: see elementwise."""
+    if type(here.recorder) is StepRecorder:
+        here.recorder.steps.append(_step(formulas, picks, operands, outs, scalars_as))
+        return
     shape = outs[0].shape
     if 0 in shape:
         return
@@ -233,6 +238,15 @@ def run(
         FORMULAS=half_variants(formulas, outs, double), PICKS=tuple(map(tuple, picks)), LAST=plan.last, COMPUTE=tl.float64 if double else tl.float32,
         LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
     )  # fmt: skip
+
+
+def _step(
+    formulas: Sequence[Any], picks: Sequence[Any], operands: Sequence[Any], outs: Sequence[CudaArray], scalars_as: np.dtype
+) -> Pointwise:
+    """A call of `run` as the step that it is."""
+    wide = bool(scalars_as == np.float64) or any([isinstance(x, CudaArray) and x.dtype == np.float64 for x in operands])
+    given = tuple([x if isinstance(x, CudaArray) else scalar(x, scalars_as) for x in operands])
+    return Pointwise(tuple(formulas), tuple(map(tuple, picks)), given, tuple(outs), wide)
 
 
 @triton.jit

@@ -12,9 +12,12 @@ from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.device import device as Device
 from tritensor.ground.errors import ShapeError
+from tritensor.ground.thread_state import here
 from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.elementwise import run, unchanged
 from tritensor.kernels.parts.float8 import as_bytes, byte_of, is_float8
 from tritensor.ops.array import CudaArray
+from tritensor.ops.replay.steps import StepRecorder
 
 BLOCK = 1024
 
@@ -39,8 +42,11 @@ def filled(shape: tuple[int, ...], dtype: np.dtype, on: Device, value: Any, out:
     """A new device array, or a contiguous one that is there, with one value everywhere; one launch."""
     y = allocate(shape, dtype, on) if out is None else out
     # float8 is stored by its byte, which the host finds
-    number = byte_of(value, dtype) if is_float8(dtype) else rounded(value, dtype)
-    launch(_fill_kernel, (triton.cdiv(y.size, BLOCK),), as_bytes(y), number, y.size, BLOCK=BLOCK)
+    number, memory = (byte_of(value, dtype), as_bytes(y)) if is_float8(dtype) else (rounded(value, dtype), y)
+    if type(here.recorder) is StepRecorder:  # as a step it is the number, unchanged
+        run((unchanged,), ((0,),), (number,), (memory,), memory.dtype)
+        return y
+    launch(_fill_kernel, (triton.cdiv(y.size, BLOCK),), memory, number, y.size, BLOCK=BLOCK)
     return y
 
 

@@ -14,12 +14,14 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import EmptyError
+from tritensor.ground.thread_state import here
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, reduced, reduction_blocks, splits_of
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.formulas.template_args import bound
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.ops.array import CudaArray
+from tritensor.ops.replay.steps import Folded, Spreading, StepRecorder
 from tritensor.ops.table import Op, Sample, Spec, normal_dims, op, refuse_kind
 from tritensor.ops.tuning.tunables import tunable
 
@@ -308,6 +310,9 @@ def fold(
     scalars: tuple[Any, ...] = (), ordered: bool = False, numbers: tuple[Any, ...] = (),
 ) -> None:  # fmt: skip
     """Reduce `dims` (sorted) of inputs of one shape into C-ordered outputs; in two launches where rows are few and long."""
+    if type(here.recorder) is StepRecorder:
+        here.recorder.steps.append(Folded(functions, tuple(xs), dims, tuple(ys), states, scalars, ordered, numbers))
+        return
     view = layout(xs[0].shape, dims, tuple(x.strides for x in xs), 0, ordered)
     if view.rows == 0:
         return
@@ -343,6 +348,9 @@ def spread(
     ordered: bool = False,
 ) -> None:  # fmt: skip
     """The counterpart of `fold`: `ys[...] = formula(*xs, index, *scalars)` for inputs of one shape, expanded where they hold one value per row."""
+    if type(here.recorder) is StepRecorder:
+        here.recorder.steps.append(Spreading(formula, tuple(xs), dims, tuple(ys), scalars, ordered))
+        return
     arrays = (*xs, *ys)
     view = layout(ys[0].shape, dims, tuple(a.strides for a in arrays), len(xs), ordered)
     # a grid of no programs is not launched

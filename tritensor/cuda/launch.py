@@ -87,7 +87,7 @@ def start(call: LaunchCall) -> None:
         )
     bare(call)
     if here.recorder is not None:
-        here.recorder.calls.append(call)
+        here.recorder.launched(call)
         if here.recorder.dry:
             return
     runtime().launch(call)

@@ -33,6 +33,8 @@ def runtime() -> Runtime:
     if found is None:
         with _choosing:
             found = _runtime
+            if found is None and here.recorder is not None:
+                here.recorder.starts_runtime()
             if found is None:
                 found = _runtime = _choose()
     return found

@@ -345,22 +345,22 @@ def _key_part(value: Any, arrays: list[CudaArray]) -> Any:
     if kind is CudaArray:
         arrays.append(value)
         return value.layout()
-    return _key_value(value)
+    return value_part(value)
 
 
 def attributes_part(attrs: dict[str, Any]) -> tuple[Any, ...]:
     """The part of a key for attributes: 1, 1.0 and True are three values here as well (a shape rule may refuse one of them)."""
-    return tuple([(k, v) if v.__class__ is int else (k, _key_value(v)) for k, v in attrs.items()])
+    return tuple([(k, v) if v.__class__ is int else (k, value_part(v)) for k, v in attrs.items()])
 
 
-def _key_value(value: Any) -> Any:
+def value_part(value: Any) -> Any:
     """Anything but an array or an int as it stands in a key, with its type; -0.0 told from 0.0, slices of an index as tuples
     (Python 3.11 cannot hash them)."""
     kind = value.__class__
     if kind is bool or value is None:
         return (kind, value)
     if kind is tuple:
-        return tuple([v if v.__class__ is int else _key_value(v) for v in value])
+        return tuple([v if v.__class__ is int else value_part(v) for v in value])
     if kind is slice:
         return (slice, value.start, value.stop, value.step)
     if isinstance(value, _FLOATING) and not value:

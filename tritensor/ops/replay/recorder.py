@@ -16,7 +16,7 @@ from tritensor.ground.thread_state import here
 from tritensor.ops.array import CudaArray
 from tritensor.ops.replay.replayed_numbers import ReplayedNumber
 
-_NOWHERE = 1 << 60  # an address that no device has
+NOWHERE = 1 << 60  # an address that no device has
 
 
 class Window(NamedTuple):
@@ -74,7 +74,7 @@ class NotThere(Exception):
     """The host reads or writes memory that a dry recording has only imagined."""
 
 
-class _Imagined(Storage):
+class Imagined(Storage):
     """Memory of a dry recording: an address that no other memory of the recording has, and nothing behind it."""
 
     __slots__ = ()
@@ -112,15 +112,21 @@ class Recorder:
     def imagined(self, nbytes: int, on: device) -> Storage:
         """The storage that a dry recording gives for an allocation."""
         last = self.storages[-1] if self.storages else None
-        end = _NOWHERE if last is None else last.pointer + last.nbytes
+        end = NOWHERE if last is None else last.pointer + last.nbytes
         # as an allocator aligns: types that are recorded tell whether addresses divide by 16
-        storage = _Imagined(-(-end // 256) * 256, nbytes, on)
+        storage = Imagined(-(-end // 256) * 256, nbytes, on)
         self.allocated(storage)
         return storage
 
     def allocated(self, storage: Storage) -> None:
         self._sources[id(storage)] = (len(self.inputs) + len(self.storages), storage.pointer)
         self.storages.append(storage)
+
+    def launched(self, call: LaunchCall) -> None:
+        self.calls.append(call)
+
+    def starts_runtime(self) -> None:
+        """The first runtime of the process is asked for within the recording."""
 
     def spoil(self, reason: str) -> None:
         self.spoiled = self.spoiled or reason
