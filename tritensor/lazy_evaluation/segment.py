@@ -16,7 +16,7 @@ from tritensor.ground.call_site import user_instruction
 from tritensor.ground.device import device
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
-from tritensor.lazy_evaluation.running import run_calls
+from tritensor.fusion.running import run_calls
 from tritensor.lazy_evaluation.storing import store_results
 from tritensor.ops.array import device_of, element_strides, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, waiting

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.fusion.graph import Value
-from tritensor.lazy_evaluation.running import copy_values, lay
+from tritensor.fusion.running import copy_values, lay
 from tritensor.ops.array import device_of, empty
 from tritensor.ops.lazy_array import PendingStorage
 from tritensor.ops.strided_array import StridedArray
