@@ -15,6 +15,7 @@ from tritensor.ground.dtypes import DType, as_dtype
 from tritensor.ground.errors import DeviceError, DTypeError, MetaError
 from tritensor.ground.naming.type_names import new_instance, own_name
 from tritensor.ground.strides import as_format, preserve_format
+from tritensor.ground.thread_state import run_waiting
 from tritensor.nn.parameter import Parameter
 from tritensor.ops.array import empty
 from tritensor.tensor.core import Tensor
@@ -93,6 +94,7 @@ def _refuse_held(name: str, t: Tensor) -> None:
         raise RuntimeError(
             f"swap_tensors: {name} of shape {tuple(t.shape)} {what}, which would show other memory than its base; clone() it"
         )
+    run_waiting()  # which remembers tensors until their arrays are there
     if weakref.getweakrefs(t):
         raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it; swap_tensors: give up the weak reference first")
 

@@ -13,10 +13,12 @@ from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import borrow_saved, copy_for_borrowers, pack_at_end
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
+from tritensor.ground.thread_state import here
 from tritensor.nn.functional.window_arguments import copy_channels_last
 from tritensor.ops.array import CudaArray
+from tritensor.ops.lazy_array import waiting
 from tritensor.ops.table import ops
-from tritensor.tensor.aliasing.inplace import write_out
+from tritensor.tensor.aliasing.inplace import overwrite, write_out
 from tritensor.tensor.aliasing.views import is_write_recorded
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.images import constant_pad_nd
@@ -74,7 +76,7 @@ def refuse_single(name: str, shape: Sequence[int]) -> None:
 def _is_plain_array(x: Tensor) -> bool:
     """Whether x is float32, float64 or int64 in host memory that can be written as it lies: nothing but its version has to know."""
     a = x._array
-    return type(a) is np.ndarray and a.dtype.char in "fdl" and a.flags.writeable and a.flags.c_contiguous and not is_write_recorded(x)
+    return here.segment is None and not waiting and type(a) is np.ndarray and a.dtype.char in "fdl" and a.flags.writeable and a.flags.c_contiguous and not is_write_recorded(x)
 
 
 def add_one(batches: Tensor) -> None:
@@ -92,9 +94,8 @@ def update_running(running: Tensor | None, statistic: Tensor, momentum: float, f
     """running (1 - momentum) + statistic factor momentum, in place."""
     if running is None:
         return
-    a, b = running._array, statistic._array
     # a vector of some channels: dispatching two ops would take longer than their arithmetic
-    if _is_plain_array(running) and type(b) is np.ndarray and a.dtype == b.dtype and a.shape == b.shape:
+    if _is_plain_array(running) and type(b := statistic._array) is np.ndarray and (a := running._array).dtype == b.dtype and a.shape == b.shape:
         copy_for_borrowers(running)
         # a batch of infinities makes them NaN without a warning, as in PyTorch
         with np.errstate(all="ignore"):
@@ -103,7 +104,8 @@ def update_running(running: Tensor | None, statistic: Tensor, momentum: float, f
         version_of(running).bump("batch_norm")
     else:
         with no_grad():
-            running.mul_(1 - momentum).add_(statistic.detach().to(running.dtype), alpha=momentum * factor)
+            moved = ops.add(ops.mul(running, 1 - momentum), ops.mul(statistic.detach().to(running.dtype), momentum * factor))
+            overwrite(running, moved, "batch_norm")
 
 
 def update_running_pair(

@@ -16,6 +16,7 @@ from tritensor.ground.strides import BACKWARDS, ELEMENTWISE, IMAGES, OWN, Steps,
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import element_strides
+from tritensor.ops.lazy_array import LazyArray
 from tritensor.ops.strided_array import MetaArray, StridedArray, empty_meta
 from tritensor.ops.table import Op
 
@@ -75,13 +76,20 @@ def result_strides(op: Op, shape: Steps, arrays: list[Any], attrs: dict[str, Any
     """The strides, in elements, of a result as the op's layout rule says; None is C order."""
     if len(shape) < 2 or op.layout not in (ELEMENTWISE, BACKWARDS, IMAGES, OWN):
         return None
-    arrays = [empty_meta(a.shape, a.dtype, element_strides(a)) if isinstance(a, np.ndarray) else a for a in arrays]
+    arrays = [_without_memory(a) for a in arrays]
     if op.layout == OWN:
         return provider("kernels.own_layouts").strides_of(op.name, shape, arrays, attrs)  # type: ignore[no-any-return]
     layouts = tuple([(a.shape, a.strides) for a in arrays if isinstance(a, StridedArray)])
     if op.layout == IMAGES:
         return image_strides(shape, layouts)
     return elementwise_strides(shape, layouts[::-1] if op.layout == BACKWARDS else layouts)
+
+
+def _without_memory(a: Any) -> Any:
+    """An array of any kind as one that lies so, or will."""
+    if isinstance(a, np.ndarray):
+        return empty_meta(a.shape, a.dtype, element_strides(a))
+    return empty_meta(a.shape, a.dtype, a.predicted) if type(a) is LazyArray else a
 
 
 def gradients(op: Op, meta: tuple[Any, ...], needs: tuple[bool, ...]) -> tuple[Any, ...]:

@@ -54,7 +54,7 @@ class Node:
         self.reads: list[SlotRead] = []
         self.numbers: list[Any] = []
         self.made: list[Slot | None] = []
-        self.live = step is None
+        self.live = False
 
     def __repr__(self) -> str:
         return f"Node({self.place}, call {self.call}{'' if self.step is None else ', a step'})"
@@ -302,8 +302,9 @@ class _Builder:
             where.slot.seen = where.slot.seen or not where.whole
             kept.append((value, where))
         for node in reversed(self.nodes):
-            if node.step is not None:
-                node.live = any([s is not None and (s.wanted or bool(s.readers)) for s in node.made])
+            node.live = any([s is not None and (s.wanted or bool(s.readers)) for s in node.made])
+            if node.step is None:  # a bad index is told though nobody holds what it picks
+                node.live = node.live or self.calls[node.call].op.reports
             if node.live:
                 for r in node.reads:
                     r.slot.readers.append(node)

@@ -78,8 +78,11 @@ class Call:
         return file_and_line(*line_of(*self.at))
 
     def values(self) -> list[Value]:
-        """The values that it reads."""
-        return list(values_in(self.inputs))
+        """The values that it reads, be it as it is or by its kernels' steps."""
+        found = list(values_in(self.inputs))
+        for _, args, _ in self.kernels or ():
+            found += values_in(args)
+        return found
 
     def __repr__(self) -> str:
         return f"Call({self.name} at {self.line})"
@@ -101,7 +104,7 @@ def needed(calls: list[Call], wanted: set[Value]) -> list[Call]:
     found: list[Call] = []
     todo = {v for v in wanted if v.array is None}
     for call in reversed(calls):
-        if any([r in todo for r in call.results]):
+        if call.op.reports or any([r in todo for r in call.results]):  # a bad index is told though nobody holds what it picks
             found.append(call)
             todo.update([v for v in call.values() if v.array is None])
     found.reverse()

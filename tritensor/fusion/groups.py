@@ -26,19 +26,21 @@ class Placed:
 
 
 class Group:
-    """Nodes that run as one, over axes of these sizes. `rows` are the axes that its folds go over; None: it has no rows.
+    """Nodes that run as one, over axes of these sizes. `rows` are the axes that its folds go over, or, where it has none (`folds`), along which some of
+    what it makes does not vary; None: all that it makes varies along all axes.
 
     reads: how each array from elsewhere is read; made: how each that it makes lies, 0 along rows where it is one per row. before: the groups that lead to
     it, deps: those whose arrays it reads, as bits.
     """
 
-    __slots__ = ("before", "deps", "made", "nodes", "number", "reads", "rows", "sizes")
+    __slots__ = ("before", "deps", "folds", "made", "nodes", "number", "reads", "rows", "sizes")
 
     def __init__(self, number: int, before: int, deps: int) -> None:
         self.number, self.before, self.deps = number, before, deps
         self.nodes: list[Placed] = []
         self.sizes: tuple[int, ...] = ()
         self.rows: frozenset[int] | None = None
+        self.folds = False
         self.made: dict[Slot, Steps] = {}
         self.reads: dict[Slot, list[tuple[SlotRead, Steps]]] = {}
 
@@ -93,6 +95,7 @@ class Groups:
         made = Group(len(self.joined), before, deps)
         if node.step is None:
             made.nodes.append(Placed(node, [], []))
+            made.made = {s: () for s in node.made if s is not None}
             self.register(made, node)
             for g in makers:
                 self.refuse(g, node, f"{self.program.calls[node.call].name} is a kernel of its own")
@@ -238,7 +241,7 @@ def _fill(group: Group, node: Node) -> None:
     step = node.step
     assert step is not None
     group.sizes = step.sizes
-    group.rows = step.rows or None
+    group.rows, group.folds = step.rows or None, step.folds
     strides = [r.strides for r in node.reads]
     made = []
     for slot, (_, own) in zip(node.made, step.made, strict=True):
@@ -275,7 +278,7 @@ class _Fit:
         if not self.mapping.same:
             for p in guest.nodes:
                 p.reads, p.made = [over(s) for s in p.reads], [over(s) for s in p.made]
-        host.sizes, host.rows = self.sizes, self.rows
+        host.sizes, host.rows, host.folds = self.sizes, self.rows, host.folds or guest.folds
         for slot, s in guest.made.items():
             host.made[slot] = over(s)
             host.reads.pop(slot, None)
@@ -331,7 +334,7 @@ def _lying(host: Group, guest: Group, a: Steps, b: Steps, made: bool) -> _Fit | 
         return elsewhere
     if free and frozenset(free) != host.rows:
         return elsewhere
-    if not free and more and (host.rows is not None or (guest.rows is not None and guest.rows != frozenset(more))):
+    if not free and more and (host.folds or (guest.rows is not None and guest.rows != frozenset(more))):
         return elsewhere
     if free and not more and guest.rows is not None:
         return "it folds what is one for each row"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +58,7 @@ class Opaque(NamedTuple):
     corner: str
     function: Callable[..., Any] | None
     attrs: dict[str, Any]
+    on: device
     given: tuple[Any, ...]
     drawn: tuple[tuple[str, int], ...]
     outs: tuple[int, ...]
@@ -76,18 +78,18 @@ class Refused(NamedTuple):
 class Plan:
     """What runs for graphs of one structure.
 
-    items: in an order that may be run. leaves, numbers: how many of them it is given; the leaves have the first places of `places` arrays. wanted: what it
-    gives. memory: of the results of groups, by place; donors: for those that take the memory of an array that is read there for the last time, the place
+    items: in an order that may be run. read: the leaves of the graph that it was made for, in the order in which it is given them: the `given` first
+    of `places` arrays. numbers: how many it is given. wanted: what it gives. memory: of the results of groups, by place; donors: for those that take the memory of an array that is read there for the last time, the place
     of that. last: for each item the places that nobody reads any more. why: what was not fused.
     """
 
-    __slots__ = ("donors", "items", "last", "leaves", "memory", "numbers", "places", "wanted", "why")
+    __slots__ = ("donors", "given", "items", "last", "memory", "numbers", "places", "read", "wanted", "why")
 
     def __init__(
-        self, items: list[Fused | Opaque], leaves: int, numbers: int, places: int, wanted: list[Whole | View], memory: dict[int, Memory],
+        self, items: list[Fused | Opaque], read: Sequence[Value], numbers: int, places: int, wanted: list[Whole | View], memory: dict[int, Memory],
         why: list[Refused],
     ) -> None:  # fmt: skip
-        self.items, self.leaves, self.numbers, self.places = items, leaves, numbers, places
+        self.items, self.read, self.given, self.numbers, self.places = items, read, len(read), numbers, places
         self.wanted, self.memory, self.why = wanted, memory, why
         self.last, self.donors = _lives(items, places, {w.place for w in wanted}, memory)
 
@@ -96,14 +98,17 @@ class Plan:
         """The fused groups."""
         return [i for i in self.items if type(i) is Fused]
 
-    def run(self, leaves: Sequence[Any], numbers: Sequence[Any]) -> list[Any]:
-        """The wanted arrays, in order, of a graph of this structure with these leaves and numbers. Raises what a call raises."""
+    def run(self, leaves: Sequence[Any], numbers: Sequence[Any], at: Sequence[tuple[CodeType, int]] = ()) -> list[Any]:
+        """The wanted arrays, in order, of a graph of this structure with these leaves and numbers. Raises what a call raises.
+
+        at: of each call of the graph the user's instruction, which kernels name when they report a bad value later.
+        """
         arrays: list[Any] = [*leaves, *[None] * (self.places - len(leaves))]
         for item, last in zip(self.items, self.last, strict=True):
             if type(item) is Fused:
                 self._run_group(item, arrays, numbers)
             else:
-                _run_call(item, arrays, numbers)  # type: ignore[arg-type]
+                _run_call(item, arrays, numbers, at)  # type: ignore[arg-type]
             for k in last:
                 arrays[k] = None
         return [_array(w, arrays, numbers) for w in self.wanted]
@@ -149,6 +154,8 @@ class _Planner:
         memory: dict[int, Memory] = {}
         for group in self.groups.order():
             if self.is_call(group):
+                if program.calls[group.nodes[0].node.call].corner == WRITE and not group.outs():
+                    continue  # nobody looks
                 items.append(self.call(group.nodes[0].node.call, group))
                 continue
             made = fused(group)
@@ -161,7 +168,7 @@ class _Planner:
             Refused(-1 if a is None or a.call == none else a.call, -1 if b.call == none else b.call, program.opaque.get(b.call, why) if b.step is None else why)
             for a, b, why in self.groups.refused
         ]
-        return Plan(items, len(program.leaves), program.numbers, len(self.places), wanted, memory, why)
+        return Plan(items, program.leaves, program.numbers, len(self.places), wanted, memory, why)
 
     def operands(self, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
         return tuple([o._replace(place=self.place(o.place)) for o in operands])
@@ -206,7 +213,7 @@ class _Planner:
             lies.append(value.fixed or slot.seen or any([r.step is not None for r in slot.readers]))
         given = tuple([self.argument(x) for x in called.given])
         return Opaque(
-            call.name, call.op, call.corner, call.function, call.attrs, given, called.drawn, tuple(places), tuple(results), tuple(lies), (k,)
+            call.name, call.op, call.corner, call.function, call.attrs, group.nodes[0].node.device, given, called.drawn, tuple(places), tuple(results), tuple(lies), (k,)
         )  # fmt: skip
 
 
@@ -223,14 +230,13 @@ def _array(x: Any, arrays: Sequence[Any], numbers: Sequence[Any]) -> Any:
     return tuple([_array(y, arrays, numbers) for y in x]) if kind is tuple else x
 
 
-def _run_call(item: Opaque, arrays: list[Any], numbers: Sequence[Any]) -> None:
+def _run_call(item: Opaque, arrays: list[Any], numbers: Sequence[Any], at: Sequence[tuple[CodeType, int]]) -> None:
     given = [_array(x, arrays, numbers) for x in item.given]
-    first = next(r for r in item.results if r is not None)
     if item.corner == WRITE:
-        found: Sequence[Any] = (write(given, first.shape, first.dtype, first.strides, first.device),)
+        found: Sequence[Any] = (write(given, *item.results[0]),)  # type: ignore[misc]
     else:
         attrs = {**item.attrs, **{name: numbers[k] for name, k in item.drawn}} if item.drawn else item.attrs
-        found = run_corner(item.op, item.corner, item.function, given, attrs, first.device, len(item.outs))
+        found = run_corner(item.op, item.corner, item.function, given, attrs, item.on, len(item.outs), at[item.calls[0]] if at else None)
     for place, array, to, lies in zip(item.outs, found, item.results, item.lies, strict=True):
         if to is not None:
             arrays[place] = laid(item.name, array, to.shape, to.dtype, to.strides if lies else None)
@@ -241,15 +247,16 @@ def _read(item: Fused | Opaque) -> set[int]:
     """The places that an item reads."""
     if type(item) is Fused:
         return {x.place for x in item.inputs}
-    return set(_places(item.given))  # type: ignore[union-attr]
+    return set(places_in(item.given))  # type: ignore[union-attr]
 
 
-def _places(given: Any) -> Any:
+def places_in(given: Any) -> Any:
+    """The places of arrays among arguments."""
     for x in given:
         if type(x) is Whole or type(x) is View:
             yield x.place
         elif type(x) is tuple:
-            yield from _places(x)
+            yield from places_in(x)
 
 
 def _lives(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -53,13 +54,14 @@ def run(call: Call) -> Sequence[Any]:
     first = next(r for r in call.results if r is not None)
     if call.corner == WRITE:
         return (write(given, first.shape, first.dtype, first.strides, first.device),)
-    return run_corner(call.op, call.corner, call.function, given, call.attrs, first.device, len(call.results))
+    return run_corner(call.op, call.corner, call.function, given, call.attrs, first.device, len(call.results), call.at)
 
 
 def run_corner(
-    op: Op, corner: str, function: Callable[..., Any] | None, given: list[Any], attrs: dict[str, Any], on: device, count: int
-) -> Sequence[Any]:
-    """The arrays that a corner of an op makes on a device; `function` is that of a gradient, which has `count` results."""
+    op: Op, corner: str, function: Callable[..., Any] | None, given: list[Any], attrs: dict[str, Any], on: device, count: int,
+    at: tuple[CodeType, int] | None = None,
+) -> Sequence[Any]:  # fmt: skip
+    """The arrays that a corner of an op makes on a device; `function` is that of a gradient, which has `count` results. at: the user's instruction."""
     if corner != FORWARD:
         assert function is not None
         try:
@@ -71,7 +73,7 @@ def run_corner(
     if on.type != "cpu":
         forward: Any = op.forward
         if op.reports:
-            device_errors.enter(op)
+            device_errors.enter(op, at)
         recording, key, arrays = forward.find(given, attrs)
         made = recording(arrays) if recording is not None else forward.run_first(key, arrays, given, attrs)
         return made if type(made) is tuple else (made,)

@@ -333,9 +333,9 @@ class _Reader:
         (out,) = step.ys if len(step.ys) == 1 else (None,)
         if out is None or step.ordered or not _ignores(step.formula, len(step.xs)):
             raise _Opaque
-        if any([x.dtype.kind not in FLOATS for x in (*step.xs, out)]):
+        if out.dtype.kind not in FLOATS or any([x.dtype.kind not in "iufV" for x in step.xs]):
             raise _Opaque
-        wide = any([x.itemsize == 8 for x in step.xs])
+        wide = any([x.dtype == np.float64 for x in step.xs])
         shape = out.shape
         axes = _axes(shape)
         xs = [self.read(x, shape, axes) for x in step.xs]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from types import CodeType
 from typing import Any
 
-from tritensor.ground.call_site import file_and_line, user_frame
+from tritensor.ground.call_site import file_and_line, line_of, user_frame
 from tritensor.ground.errors import OutOfRangeError
 from tritensor.ground.process import locks
 
@@ -55,23 +55,27 @@ def _site_number(file: str, line: int, op: str, wording: Wording | None = None, 
 def _site_of_caller(frame: Any, op: str) -> int:
     """The site of an op and of the line in the innermost frame outside of tritensor."""
     frame = user_frame(frame)
-    code = frame.f_code
-    key = (id(code), frame.f_lasti, op)
+    return _site_of(frame.f_code, frame.f_lasti, op)
+
+
+def _site_of(code: CodeType, instruction: int, op: str) -> int:
+    key = (id(code), instruction, op)
     found = _seen.get(key)
     if found is None:
         if len(_seen) >= _MEMORY:
             # all at once: programs have few lines, one that makes code as it runs has no end of them
             _seen.clear()
-        found = _seen[key] = _site_number(code.co_filename, frame.f_lineno, op), code
+        found = _seen[key] = _site_number(*line_of(code, instruction), op), code
     return found[0]
 
 
-def enter(op: Any) -> int:
-    """Say that a call of `op` begins on this thread; returns its site, one for each op and line of the user's program.
+def enter(op: Any, at: tuple[CodeType, int] | None = None) -> int:
+    """Say that a call of `op` begins on this thread; returns its site, one for each op and line of the user's program: the caller's, or that of the
+    instruction `at`.
 
     Costs well under a microsecond where that line has called the op before.
     """
-    found = _entered.site = _site_of_caller(sys._getframe(1), op.name)
+    found = _entered.site = _site_of_caller(sys._getframe(1), op.name) if at is None else _site_of(*at, op.name)
     return found
 
 

@@ -53,9 +53,16 @@ def stream_of(index: int) -> int:
 
 def set_stream(index: int, stream: int) -> None:
     """Send this thread's launches and copies on a GPU to a stream (raw handle; 0: the default one)."""
+    run_waiting()  # on the stream that was current when it was called
     # the place is dropped with it: allocations and launches look both up together
     here.streams[index] = stream
     here.place = None
+
+
+def run_waiting() -> None:
+    """Run what this thread has noted and not yet run."""
+    if here.segment is not None:
+        here.segment.settle()
 
 
 def set_pool(pool: int) -> None:

@@ -13,8 +13,6 @@ from tritensor.ops.lazy_array import LazyArray
 from tritensor.tensor.aliasing.views import find_views
 from tritensor.tensor.core import Tensor
 
-_BY_THE_WAY = 2  # references to an object while its references are counted: a name here, and the counting's
-
 
 def adopt(x: Tensor, segment: Segment) -> bool:
     """Let a tensor, the tensor that it is a view of and all views of that look at their memory as it will be, so that a write can wait. False where
@@ -41,27 +39,39 @@ def adopt(x: Tensor, segment: Segment) -> bool:
     return True
 
 
+class _Holder:
+    """What holds an object while its references are counted, as a tensor does."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, held: Any) -> None:
+        self._array = held
+
+
+def _references(holder: Any) -> int:
+    """The references to a holder's array, but for those that counting makes."""
+    return sys.getrefcount(holder._array) - _COUNTING
+
+
+_COUNTING = 0
+_COUNTING = _references(_Holder(object())) - 1  # which differs between versions of Python
+
+
 def _is_private(family: list[Tensor], segment: Segment) -> bool:
     """Whether all references to the memory are those of a family's tensors, and of the segment's leaves."""
     if type(family[0]._array) is np.ndarray and not family[0]._array.flags.writeable:
         return False
-    if not all([_is_held_by_these(t._array, family, segment) for t in family]):
-        return False
-    owner = _owner(family[0]._array)
-    if owner is None:
+    owner = _Holder(_owner(family[0]._array))
+    if owner._array is None:
         return False
     held = {id(t._array): t._array for t in family}
     held |= {k: v.array for k, v in segment.leaves.items() if v.array is not None}
-    references = sum([_holds(a, owner) for a in held.values()])
-    references += sum([a is owner for a in held.values()])  # in the dictionary here
-    references += sum([t._array is owner for t in family]) + (id(owner) in segment.leaves)
-    return sys.getrefcount(owner) <= references + _BY_THE_WAY
-
-
-def _is_held_by_these(array: Any, family: list[Tensor], segment: Segment) -> bool:
-    """Whether nobody else holds an array."""
-    holders = sum([t._array is array for t in family]) + (id(array) in segment.leaves)
-    return sys.getrefcount(array) <= holders + _BY_THE_WAY + 1  # the caller's, on the way here
+    for t in (owner, *family):
+        mine = id(t._array)
+        known = sum([s._array is t._array for s in (owner, *family)]) + (mine in held) + (mine in segment.leaves)
+        if _references(t) > known + sum([_holds(a, t) for a in held.values()]):
+            return False
+    return True
 
 
 def _owner(array: Any) -> Any:
@@ -75,7 +85,7 @@ def _owner(array: Any) -> Any:
 
 def _holds(array: Any, owner: Any) -> bool:
     """Whether an array holds a reference to the owner of its memory."""
-    return (array.storage if type(array) is CudaArray else array.base) is owner
+    return (array.storage if type(array) is CudaArray else array.base) is owner._array
 
 
 def _address(array: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tritensor.fusion.graph import BACKWARD, FORWARD, Call, Value
 from tritensor.ground import dtypes
 from tritensor.ground.call_site import user_instruction
 from tritensor.ground.device import cpu
+from tritensor.ground.errors import GradError
 from tritensor.ground.strides import contiguous_strides, elementwise_strides
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
@@ -100,7 +102,7 @@ def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], sp
         call = Call(op, FORWARD, tuple([segment.operand(a) for a in arrays]), attributes(op, attrs), user_instruction())
         results = []
         for k, spec in enumerate(specs):
-            shape = tuple(spec.shape)
+            shape = tuple(map(index, spec.shape))  # numpy's arrays of one number among them
             results.append(segment.new(call, k, shape, spec.dtype, meta.result_strides(op, shape, arrays, attrs), on))
         call.results = tuple([r.storage.value for r in results])
         segment.add(call)
@@ -112,9 +114,9 @@ def _runs_at_once(op: Op, arrays: list[Any], on: Any, attrs: dict[str, Any]) -> 
     refusal belongs to this line."""
     if str in map(type, attrs.values()) and any([type(v) is str and type(op.attrs.get(n, "")) in (bool, int, float) for n, v in attrs.items()]):
         return True
-    if op.mutates or on.type == "meta" or (on.type != "cpu" and (op.host is not None or op.forward is None)):
-        return True
-    return op.view and type(arrays[0]) is not LazyArray
+    if op.view:
+        return type(arrays[0]) is not LazyArray
+    return bool(op.mutates) or on.type == "meta" or (on.type != "cpu" and (op.host is not None or op.forward is None))
 
 
 def _run_now(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
@@ -173,7 +175,8 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         arguments = [node._saved(kind, k, needs, False) for kind, k in fetch]
         if _is_wrapped(g, arguments):
             return _pull_now(node, g, needs)
-        return _note_gradient(segment, op, None, function, g, arguments, [meta_of[i] if n else None for i, n in enumerate(needs)])
+        kernels = _kernels(node, g, needs, None) if on.type == "cpu" else None
+        return _note_gradient(segment, op, None, function, g, arguments, [meta_of[i] if n else None for i, n in enumerate(needs)], kernels)
     for (i, function, fetch, _), need in zip(corner.steps, needs, strict=False):
         if not need or function is None:
             kept.append(None)
@@ -181,8 +184,29 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         arguments = [node._saved(kind, k, needs, False) for kind, k in fetch]
         if _is_wrapped(g, arguments):
             return _pull_now(node, g, needs)
-        kept.append(_note_gradient(segment, op, i, function, g, arguments, [meta_of[i]])[0])
+        kernels = _kernels(node, g, needs, i) if on.type == "cpu" else None
+        kept.append(_note_gradient(segment, op, i, function, g, arguments, [meta_of[i]], kernels)[0])
     return tuple(kept)
+
+
+def _kernels(node: Node, g: Any, needs: tuple[bool, ...], part: int | None) -> list[Any]:
+    """What a GPU would run for one gradient of a node on the CPU, or (part None) for all that are asked for: see `kernels` of Call."""
+    corner = node.op.backward
+    if corner is None:
+        return []
+    asked = needs if part is None else tuple([i == part for i in range(len(needs))])
+    try:
+        if corner.joint:
+            arguments = [node._saved(kind, k, asked, False) for kind, k in corner.steps[0][2]]
+            return [(0, (g, *arguments), tuple([i if n else -1 for i, n in enumerate(needs)]) if part is None else (part,))]
+        found = []
+        for (i, function, fetch, _), need in zip(corner.steps, asked, strict=False):
+            if need and function is not None:
+                picks = (0,) if part is not None else tuple([0 if k == i else -1 for k in range(len(needs))])
+                found.append((i, (g, *[node._saved(kind, k, asked, False) for kind, k in fetch]), picks))
+        return found
+    except GradError:  # it names more than the CPU's own does, and that was overwritten: the call is one that nothing is known of
+        return []
 
 
 def _is_wrapped(g: Any, arguments: list[Any]) -> bool:
@@ -200,13 +224,16 @@ def _pull_now(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
 
 
 def _note_gradient(
-    segment: Segment, op: Op, part: int | None, function: Callable[..., Any], g: Any, arguments: list[Any], metas: list[Any]
+    segment: Segment, op: Op, part: int | None, function: Callable[..., Any], g: Any, arguments: list[Any], metas: list[Any], kernels: list[Any] | None
 ) -> tuple[Any, ...]:
     """The results of one function of a gradient corner, noted. `metas`: shape and type of the input that each belongs to; None where none is asked for."""
     first = next(x for x in (g if type(g) is tuple else (g,)) if x is not None)
-    layouts = tuple([(a.shape, tuple(element_strides(a))) for a in (first, *arguments) if isinstance(a, np.ndarray | StridedArray)])
+    arrays = [a for a in (first, *arguments) if isinstance(a, np.ndarray | StridedArray)]
+    layouts = tuple([(a.shape, a.predicted if type(a) is LazyArray else tuple(element_strides(a))) for a in arrays])
     with segment.lock:
         call = Call(op, BACKWARD, tuple([segment.operand(a) for a in (g, *arguments)]), {}, user_instruction(), function, part)
+        if kernels is not None:
+            call.kernels = tuple([(i, tuple([segment.operand(a) for a in args]), picks) for i, args, picks in kernels])
         results: list[Any] = []
         for k, m in enumerate(metas):
             if m is None:
@@ -214,7 +241,9 @@ def _note_gradient(
                 continue
             shape, dtype = (first.shape if op.broadcasts else m[0]), m[1]
             strides = elementwise_strides(tuple(shape), layouts) if op.broadcasts and len(shape) > 1 else None
-            results.append(segment.new(call, k, tuple(shape), dtype, strides, device_of(first)))
+            made = segment.new(call, k, tuple(shape), dtype, strides, device_of(first))
+            made.storage.guessed = not op.broadcasts
+            results.append(made)
         call.results = tuple([None if r is None else r.storage.value for r in results])
         segment.add(call)
     return tuple(results)

@@ -122,28 +122,33 @@ class Segment:
                 if calls:
                     waiting.discard(self)
                     shortcuts.turn("watching", -1)
-                self._refuse_stale()
+                stale = self._written_meanwhile()
+                if stale:
+                    for s in held:
+                        s.failure = stale
+                    raise stale
                 wanted = {s.value for s in held}
                 failed = run_calls(calls if everything else needed(calls, wanted), wanted)
                 store_results(held, leaves.values(), failed)
-            except BaseException:  # an interrupt: what waits for it waits on
-                self.storages = [weakref.ref(s) for s in held]
-                self.tensors, self.nodes, self.leaves = tensors, nodes, leaves
-                for call in calls:
-                    self.add(call)
+            except BaseException as error:
+                if not isinstance(error, Exception):  # an interrupt: what waits for it waits on
+                    self.storages = [weakref.ref(s) for s in held]
+                    self.tensors, self.nodes, self.leaves = tensors, nodes, leaves
+                    for call in calls:
+                        self.add(call)
                 raise
             finally:
-                here.segment = before
-            self.versions = {}
+                here.segment, self.versions = before, {}
             _hand_out(tensors, nodes)
             if failed:
                 raise next(iter(failed.values()))
 
-    def _refuse_stale(self) -> None:
-        """What was read must be as it was."""
+    def _written_meanwhile(self) -> RuntimeError | None:
+        """The error for memory that was read and has been written since, which no call may compute with."""
         for counter, seen in self.versions.values():
             if counter.value != seen:
-                raise RuntimeError(f"lazy: {counter.writer} wrote to memory that waiting calls read; this is a mistake of tritensor's, please report it")
+                return RuntimeError(f"lazy: {counter.writer} wrote to memory that waiting calls read; this is a mistake of tritensor's, please report it")
+        return None
 
 
 def _hand_out(tensors: Sequence[weakref.ref[Any]], nodes: Sequence[weakref.ref[Any]]) -> None:
@@ -164,6 +169,7 @@ class _WriteOp:
     """What a write shows as its op."""
 
     name = "write"
+    reports = False
 
 
 _WRITE: Any = _WriteOp()

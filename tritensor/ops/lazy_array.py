@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import index
 from typing import Any, Self
 
 import numpy as np
@@ -33,13 +34,14 @@ class PendingStorage:
     that it began with (`fixed`). `home` is memory that existed before, which the value is written to; None: the value's memory is taken as it comes.
     """
 
-    __slots__ = ("__weakref__", "device", "failure", "fixed", "home", "nbytes", "real", "segment", "strides", "value")
+    __slots__ = ("__weakref__", "device", "failure", "fixed", "guessed", "home", "nbytes", "real", "segment", "strides", "value")
 
     def __init__(self, on: device, nbytes: int, strides: tuple[int, ...], value: Any, segment: Any, home: Any = None) -> None:
         self.device, self.nbytes, self.strides, self.value, self.segment, self.home = on, nbytes, strides, value, segment, home
         self.real: Any = None
         self.failure: Exception | None = None  # of the call that was to compute it
         self.fixed = home is not None
+        self.guessed = False  # whether its strides are no rule's, and who asks for them has it computed
 
     def settled(self) -> Any:
         """The array, computed. Raises what the call raises that computes it, with its op and the line that made it."""
@@ -55,7 +57,7 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
     """A strided window on a PendingStorage; `offset` in elements from its first one. What neither this class nor StridedArray has, the computed array
     is asked for."""
 
-    __slots__ = ("_window", "first", "whole")
+    __slots__ = ("_said", "_window", "first", "whole")
     storage: PendingStorage
 
     def __init__(
@@ -72,6 +74,24 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
 
     # -- its memory
     @property
+    def strides(self) -> tuple[int, ...]:  # type: ignore[override]
+        """In elements: as was said, until the array is there."""
+        storage = self.storage
+        if not self.whole or (storage.real is None and (storage.fixed or not storage.guessed)):
+            return self._said  # type: ignore[no-any-return]
+        real = storage.settled()
+        return real.strides if isinstance(real, StridedArray) else tuple([s // real.itemsize for s in real.strides])
+
+    @property
+    def predicted(self) -> tuple[int, ...]:
+        """The strides as they are expected, for whoever would not have the array computed to know them."""
+        return self.strides if self.storage.real is not None else self._said  # type: ignore[no-any-return]
+
+    @strides.setter
+    def strides(self, strides: tuple[int, ...]) -> None:
+        self._said = strides
+
+    @property
     def pending(self) -> bool:
         """Whether it has yet to be computed."""
         return self.storage.value is not None
@@ -84,7 +104,6 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
         """The computed array of this window: numpy's, or a CudaArray."""
         real = self.storage.settled()
         if self.whole:
-            self.strides = real.strides if isinstance(real, StridedArray) else tuple([s // real.itemsize for s in real.strides])
             return real
         if self._window is None:
             self._window = window_of(real, self.shape, self.dtype, self.strides, self.first)
@@ -127,7 +146,7 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
 
     def _at(self, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...], first: int) -> Self:
         """A window, from a byte on. From now on the storage lies as was said."""
-        out = self.__class__(self.storage, shape, dtype, strides)
+        out = self.__class__(self.storage, tuple(map(index, shape)), dtype, strides)
         out.first = first
         self.storage.fixed = True
         return out

@@ -24,7 +24,7 @@ from tritensor.cuda.runtime.active import runtime
 from tritensor.cuda.streams.capture import Capture, Draws, capturing, refusal
 from tritensor.cuda.streams.stream import Stream, StreamContext, synchronize
 from tritensor.ground.errors import CaptureError
-from tritensor.ground.thread_state import here, set_pool, stream_of
+from tritensor.ground.thread_state import here, run_waiting, set_pool, stream_of
 
 _MODES = ("global", "thread_local", "relaxed")
 
@@ -74,6 +74,7 @@ class CUDAGraph:
         self._draws: list[Draws] = []
         self._last: int | None = None  # the stream of the last replay
         self._begun: Capture | None = None
+        self._segment: Any = None  # what ops were noted in before the capture
         self.index = -1
 
     def capture_begin(self, pool: PoolHandle | CUDAGraph | None = None, capture_error_mode: str = "relaxed") -> None:
@@ -98,6 +99,7 @@ class CUDAGraph:
             raise CaptureError(
                 "capture_begin: the default stream cannot be captured; use `with tt.cuda.graph(g):`, or tt.cuda.stream(tt.cuda.Stream())"
             )
+        run_waiting()
         handle = pool._pool if isinstance(pool, CUDAGraph) else pool
         handle = PoolHandle() if handle is None else handle
         number = handle.on(index)
@@ -111,6 +113,7 @@ class CUDAGraph:
         set_pool(number)
         self._pool, self._runtime, self.index = handle, serving, index
         here.capture = self._begun = Capture(index, stream, number)
+        self._segment, here.segment = here.segment, None  # what is captured runs, for the capture, at its place
 
     def capture_end(self) -> None:
         """The graph is complete; a warning where nothing was recorded.
@@ -149,6 +152,7 @@ class CUDAGraph:
     def _left(self, capture: Capture) -> None:
         """However the capture ended: this thread's work runs again."""
         here.capture = self._begun = None
+        here.segment = self._segment
         set_pool(0)
         for draws in capture.draws.values():
             draws.finish()
@@ -165,6 +169,7 @@ class CUDAGraph:
         """
         if not self._graph:
             raise CaptureError("replay: nothing was captured; `with tt.cuda.graph(g): ...` comes first")
+        run_waiting()
         index = self.index
         if capturing(index) is not None:
             raise refusal("replays a graph inside another one", "capture the work itself, or replay one after the other")

@@ -18,7 +18,7 @@ from tritensor.ground import thread_state
 from tritensor.ground.device import device as Device
 from tritensor.ground.device import gpu
 from tritensor.ground.process import locks
-from tritensor.ground.thread_state import here, stream_of
+from tritensor.ground.thread_state import here, run_waiting, stream_of
 
 KEPT = 32  # streams for each GPU and priority: what PyTorch has
 _store: dict[tuple[int, int], tuple[list[int], itertools.count[int]]] = {}
@@ -87,11 +87,13 @@ class Stream:
 
     def query(self) -> bool:
         """Whether all work it was given is done. Raises CaptureError while it is captured."""
+        run_waiting()
         _refuse_wait(self.device_index, self.cuda_stream)
         return runtime().stream_query(self.device_index, self.cuda_stream)
 
     def synchronize(self) -> None:
         """Wait for all work it was given. Raises what a kernel has reported, and CaptureError while it is captured."""
+        run_waiting()
         _refuse_wait(self.device_index, self.cuda_stream)
         runtime().stream_synchronize(self.device_index, self.cuda_stream)
 
@@ -189,6 +191,7 @@ class Event:
 
         Raises ValueError for a stream of another GPU than the one it was recorded on first.
         """
+        run_waiting()
         index, handle = (here.index, stream_of(here.index)) if stream is None else (stream.device_index, stream.cuda_stream)
         if not self._handle:
             self._runtime = runtime()  # which the event is destroyed by, whatever serves the device then
@@ -210,6 +213,7 @@ class Event:
         """
         if not self._handle:
             return
+        run_waiting()
         index, handle = (here.index, stream_of(here.index)) if stream is None else (stream.device_index, stream.cuda_stream)
         capture = here.capture
         if self._capture is not None and self._capture is not capture:
@@ -315,6 +319,7 @@ def synchronize(device: Any = None) -> None:
 
     Raises IndexError for a bad index that a kernel met, LaunchError for a kernel that failed, CaptureError in a capture.
     """
+    run_waiting()
     index = index_of(device)
     _refuse_wait(index, None)
     runtime().synchronize(index)

@@ -1,0 +1,145 @@
+"""Structure of a graph: a key that says all that its plan hangs on, and the arrays and numbers that it does not; plans are kept by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from tritensor.fusion.dataflow import drawn_attributes
+from tritensor.fusion.graph import FORWARD, Call, Value, Window
+from tritensor.fusion.plan import Plan, plan
+from tritensor.fusion.steps import uniform
+from tritensor.ops import replay
+from tritensor.ops.table import Op
+
+KEPT = 256  # plans; when there are more, all are dropped
+
+
+class Structure(NamedTuple):
+    """key: equal for graphs that one plan serves. values: all that the graph's calls read and make, as the key numbers them; wanted: those that outlive it.
+    numbers: what only reaches kernels, seeds and offsets."""
+
+    key: Any
+    values: list[Value]
+    wanted: list[Value]
+    numbers: list[Any]
+
+
+def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
+    """The structure of a graph. Raises TypeError where an argument cannot be hashed."""
+    place: dict[Value, int] = {}
+    numbers: list[Any] = []
+    parts: list[Any] = []
+    kept: list[Value] = []
+    add = parts.append
+    for call in calls:
+        op, attrs = call.op, call.attrs
+        free = _uniform(op, call.corner, call.part)
+        add(op)
+        add(call.corner if call.part is None else call.part)
+        for x in call.inputs:
+            kind = type(x)
+            if kind is Value:
+                n = place.get(x)
+                if n is None:
+                    n = place[x] = len(place)
+                    add((x.shape, x.dtype, x.strides, x.device))
+                add(n)
+            elif kind is float or kind is int:
+                numbers.append(x)
+                add(kind if free else (kind, x, str(x)) if not x else (kind, x))
+            else:
+                add(_part(x, place, parts))
+        if attrs:
+            drawn = drawn_attributes(call)
+            if drawn:
+                numbers += [attrs[k] for k in drawn]
+                attrs = {k: v for k, v in attrs.items() if k not in drawn}
+            add(replay.attributes_part(attrs))
+        if call.kernels:
+            for function, args, picks in call.kernels:
+                free = uniform(op, function)
+                add((function, picks))
+                for x in args:
+                    if type(x) is float or type(x) is int:
+                        numbers.append(x)
+                        add(type(x) if free else (type(x), x, str(x)))
+                    else:
+                        add(_part(x, place, parts))
+        for y in call.results:
+            if y is None:
+                add(None)
+                continue
+            place[y] = len(place)
+            if y in wanted:
+                kept.append(y)
+                add((y.strides, y.fixed, True))
+            elif call.corner != FORWARD:
+                add((y.shape, y.dtype, y.strides, y.fixed))
+            else:
+                add(y.fixed)
+    return Structure(tuple(parts), list(place), kept, numbers)
+
+
+def _part(x: Any, place: dict[Value, int], parts: list[Any]) -> Any:
+    """Any other argument as it stands in a key."""
+    kind = type(x)
+    if kind is Value:
+        n = place.get(x)
+        if n is None:
+            n = place[x] = len(place)
+            parts.append((x.shape, x.dtype, x.strides, x.device))
+        return n
+    if kind is Window:
+        return (Window, _part(x.value, place, parts), x.shape, x.dtype, x.strides, x.first)
+    if kind is tuple:
+        return tuple([_part(y, place, parts) if type(y) is Value or type(y) is Window or type(y) is tuple else replay.value_part(y) for y in x])
+    return replay.value_part(x)
+
+
+@cache
+def _uniform(op: Op, corner: str, part: int | None) -> bool:
+    """Whether numbers among a call's arguments only reach kernels."""
+    if corner == FORWARD:
+        return uniform(op, "forward")
+    backward = getattr(op, "backward", None)
+    return backward is not None and uniform(op, part or 0)
+
+
+class Bound(NamedTuple):
+    """A plan, and what of a graph it is to run with."""
+
+    plan: Plan
+    leaves: list[Any]
+    numbers: list[Any]
+    wanted: list[Value]
+
+
+_plans: dict[Any, tuple[Plan, tuple[int, ...]]] = {}
+
+
+def plan_of(calls: Sequence[Call], wanted: set[Value]) -> Bound:
+    """The plan of a graph, that of an earlier one of the same structure where there was one."""
+    table = _plans
+    structure = structure_of(calls, wanted)
+    found = table.get(structure.key)
+    if found is None:
+        made = plan(calls, structure.wanted)
+        place = {v: k for k, v in enumerate(structure.values)}
+        if len(table) >= KEPT:
+            table.clear()
+        found = table[structure.key] = made, tuple([place[v] for v in made.read])
+        made.read = ()
+    own, leaves = found
+    values = structure.values
+    return Bound(own, [values[k].array for k in leaves], structure.numbers, structure.wanted)
+
+
+def _forget() -> None:
+    """Drop all plans: an op was replaced, or a setting that corners depend on has changed."""
+    global _plans
+    _plans = {}
+
+
+replay.when_forgotten.append(_forget)
