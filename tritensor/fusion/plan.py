@@ -191,6 +191,8 @@ class _Planner:
         first = group.nodes[0].node.call
         if first == len(self.program.calls) or self.steps[first] != len(group.nodes) or any([p.node.call != first for p in group.nodes]):
             return False
+        if any([r.slot.constant for p in group.nodes for r in p.node.reads]):
+            return False  # which the steps make for themselves
         results = self.program.called[first].results
         whole = {r.slot for r in results if r is not None and r.whole}
         return all([s in whole for s in group.outs()])

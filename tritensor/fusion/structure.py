@@ -35,7 +35,7 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
     add = parts.append
     for call in calls:
         op, attrs = call.op, call.attrs
-        free = _uniform(op, call.corner, call.part)
+        free = call.kernels is not None or _uniform(op, call.corner, call.part)
         add(op)
         add(call.corner if call.part is None else call.part)
         for x in call.inputs:
@@ -104,7 +104,7 @@ def _uniform(op: Op, corner: str, part: int | None) -> bool:
     if corner == FORWARD:
         return uniform(op, "forward")
     backward = getattr(op, "backward", None)
-    return backward is not None and uniform(op, part or 0)
+    return backward is not None and uniform(op, 0 if backward.joint else part or 0)
 
 
 class Bound(NamedTuple):
