@@ -59,7 +59,7 @@ def _apply(kind: str, x: Any, y: Any, dim: int, number: float) -> Any:
         "exp_small": lambda: tt.exp(x * 0.1) if x.dtype.is_floating_point else x, "tanh": lambda: tt.tanh(x) if x.dtype.is_floating_point else x, "neg": lambda: -x,
         "abs": lambda: abs(x), "square": lambda: x * x * 0.5 if x.dtype.is_floating_point else x, "relu": lambda: x.relu(),
         "gelu": lambda: tt.nn.functional.gelu(x) if x.dtype.is_floating_point else x, "cast": lambda: x.float(), "int": lambda: (x * 3).clamp(-9, 9).int(),
-        "copy": lambda: x.clone(), "full": lambda: x + tt.full(tuple(x.shape), number),
+        "copy": lambda: x.clone(), "full": lambda: x + tt.full(tuple(x.shape), number, device=x.device),
     }[kind]()  # fmt: skip
 
 

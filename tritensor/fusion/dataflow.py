@@ -191,11 +191,12 @@ class _Builder:
         results = call.results
         if call.corner == WRITE:
             base, item, window = given
-            if base is not None or window is not None:
-                return None
             (made,) = results
-            template = copy_template(made.shape, made.dtype, item.strides, made.strides)  # type: ignore[union-attr]
-            return None if template is None else self.results(k, template, [item], on, results, (), (0,))  # type: ignore[list-item]
+            assert made is not None
+            if base is not None and window != (made.shape, made.dtype, made.strides, 0):
+                return None
+            # no copy: a value is never written, and who wants it in memory of its own sees to that
+            return [(made, Lain(item.slot, made.shape, made.dtype, item.strides, item.first))]
         if call.corner == FORWARD:
             return self.by_corner(k, call, "forward", given, places, tuple(range(len(results))), on)
         found: list[tuple[Value, Lain]] = []
