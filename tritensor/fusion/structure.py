@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tritensor.fusion.dataflow import drawn_attributes
 from tritensor.fusion.graph import FORWARD, Call, Value, Window
 from tritensor.fusion.plan import Plan, plan
+from tritensor.fusion.running import run_calls
 from tritensor.fusion.steps import uniform
 from tritensor.ops import replay
 from tritensor.ops.table import Op
@@ -27,7 +28,7 @@ class Structure(NamedTuple):
 
 
 def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
-    """The structure of a graph. Raises TypeError where an argument cannot be hashed."""
+    """The structure of a graph. Its key cannot be hashed where an argument cannot."""
     place: dict[Value, int] = {}
     numbers: list[Any] = []
     parts: list[Any] = []
@@ -123,17 +124,46 @@ def plan_of(calls: Sequence[Call], wanted: set[Value]) -> Bound:
     """The plan of a graph, that of an earlier one of the same structure where there was one."""
     table = _plans
     structure = structure_of(calls, wanted)
-    found = table.get(structure.key)
+    try:
+        found = table.get(structure.key)
+    except TypeError:  # a list among the attributes
+        return _bound(*_planned(calls, structure), structure)
     if found is None:
-        made = plan(calls, structure.wanted)
-        place = {v: k for k, v in enumerate(structure.values)}
+        found = _planned(calls, structure)
         if len(table) >= KEPT:
             table.clear()
-        found = table[structure.key] = made, tuple([place[v] for v in made.read])
-        made.read = ()
-    own, leaves = found
+        table[structure.key] = found
+    return _bound(*found, structure)
+
+
+def _planned(calls: Sequence[Call], structure: Structure) -> tuple[Plan, tuple[int, ...]]:
+    """A new plan, and which of the graph's values are its leaves."""
+    made = plan(calls, structure.wanted)
+    place = {v: k for k, v in enumerate(structure.values)}
+    leaves = tuple([place[v] for v in made.read])
+    made.read = ()  # it outlives the graph
+    return made, leaves
+
+
+def _bound(made: Plan, leaves: tuple[int, ...], structure: Structure) -> Bound:
     values = structure.values
-    return Bound(own, [values[k].array for k in leaves], structure.numbers, structure.wanted)
+    return Bound(made, [values[k].array for k in leaves], structure.numbers, structure.wanted)
+
+
+def compute(calls: Sequence[Call], wanted: set[Value]) -> dict[Value, Exception]:
+    """Give the wanted values of a graph their arrays, by its plan. Gives what could not be computed, with the error of the call that failed, as
+    `run_calls`: when one does, all run one by one, so that what does not hang on it is computed all the same."""
+    bound = plan_of(calls, wanted)
+    try:
+        found = bound.plan.run(bound.leaves, bound.numbers, [c.at for c in calls])
+    except Exception:
+        failed = run_calls(calls, wanted)
+        if not failed:
+            raise
+        return failed
+    for value, array in zip(bound.wanted, found, strict=True):
+        value.array = array
+    return {}
 
 
 def _forget() -> None:

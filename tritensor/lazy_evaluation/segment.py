@@ -17,6 +17,7 @@ from tritensor.ground.device import device
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
 from tritensor.fusion.running import run_calls
+from tritensor.fusion.structure import compute
 from tritensor.lazy_evaluation.storing import store_results
 from tritensor.ops.array import device_of, element_strides, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, waiting
@@ -128,7 +129,7 @@ class Segment:
                         s.failure = stale
                     raise stale
                 wanted = {s.value for s in held}
-                failed = run_calls(calls if everything else needed(calls, wanted), wanted)
+                failed = run_calls(calls, wanted) if everything else compute(needed(calls, wanted), wanted)
                 store_results(held, leaves.values(), failed)
             except BaseException as error:
                 if not isinstance(error, Exception):  # an interrupt: what waits for it waits on
