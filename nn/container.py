@@ -9,7 +9,6 @@ from typing import Any
 
 from tritensor.nn.fusing import fused_activation_name
 from tritensor.nn.module import Module, indent_lines
-from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from tritensor.ground.dtypes import is_float
 from tritensor.nn import functional as F
-from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 
 _FUNCTIONS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", F.sigmoid: "sigmoid", F.tanh: "tanh"}

@@ -27,6 +27,8 @@ FLOORS = [
     ("tensor",),
     ("triton_kernels", "array_api", "fft", "linalg", "masked", "special"),  # namespaces over the functions of the tensor floor
     ("kernels",),
+    ("fusion",),
+    ("lazy_evaluation",),
     ("nn",),
     ("optim",),
     ("func",),

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.cuda.jit import unread
 from tritensor.ground.errors import RegistrationError
 from tritensor.kernels.parts.cpu import special
 from tritensor.kernels.parts.cpu.complex_functions import complex_power
@@ -226,14 +227,19 @@ def translate(formula: Any, backend: Any) -> types.FunctionType:
         other = fn.__globals__.get(name)
         if isinstance(other, types.ModuleType) and other.__name__ == _MATHS:
             names[name] = backend  # also where it was imported under another name
-        elif isinstance(other, types.ModuleType) and other.__name__ in getattr(backend, "modules", ()):
-            names[name] = backend.modules[other.__name__]
+        elif (path := _module_path(other)) in vars(backend).get("modules", ()):
+            names[name] = backend.modules[path]
         elif isinstance(getattr(other, "fn", None), types.FunctionType):
             names[name] = translate(other, backend)
         elif isinstance(other, types.ModuleType) and other.__name__.startswith(_SPECIAL):
             # on Tensors a special function is an op, whose own rule is differentiated
             names[name] = backend if backend is on_tensors else _TranslatedModule(other, backend)
     return types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__)
+
+
+def _module_path(other: Any) -> str:
+    """The name of a module, imported or not yet; empty for anything else."""
+    return other.path if isinstance(other, unread.Name) else other.__name__ if isinstance(other, types.ModuleType) else ""
 
 
 def in_numpy(formula: Any) -> types.FunctionType:

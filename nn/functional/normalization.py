@@ -76,7 +76,9 @@ def refuse_single(name: str, shape: Sequence[int]) -> None:
 def _is_plain_array(x: Tensor) -> bool:
     """Whether x is float32, float64 or int64 in host memory that can be written as it lies: nothing but its version has to know."""
     a = x._array
-    return here.segment is None and not waiting and type(a) is np.ndarray and a.dtype.char in "fdl" and a.flags.writeable and a.flags.c_contiguous and not is_write_recorded(x)
+    if here.segment is not None or waiting:
+        return False
+    return type(a) is np.ndarray and a.dtype.char in "fdl" and a.flags.writeable and a.flags.c_contiguous and not is_write_recorded(x)
 
 
 def add_one(batches: Tensor) -> None:
@@ -95,7 +97,12 @@ def update_running(running: Tensor | None, statistic: Tensor, momentum: float, f
     if running is None:
         return
     # a vector of some channels: dispatching two ops would take longer than their arithmetic
-    if _is_plain_array(running) and type(b := statistic._array) is np.ndarray and (a := running._array).dtype == b.dtype and a.shape == b.shape:
+    if (
+        _is_plain_array(running)
+        and type(b := statistic._array) is np.ndarray
+        and (a := running._array).dtype == b.dtype
+        and a.shape == b.shape
+    ):
         copy_for_borrowers(running)
         # a batch of infinities makes them NaN without a warning, as in PyTorch
         with np.errstate(all="ignore"):

@@ -87,7 +87,7 @@ class Adafactor(Optimizer):
             return
         eps1 = float(ml_dtypes.finfo(p._array.dtype).eps) if eps1 is None else eps1
         weight, relative = t ** group["beta2_decay"], min(lr, 1 / t**0.5)
-        compute_now(p, g, *[v for v in entry.values()])
+        compute_now(p, g, *entry.values())
         if isinstance(p._array, np.ndarray):
             from tritensor.kernels.optimizers.adafactor_cpu import Settings, step
 

@@ -15,7 +15,6 @@ from tritensor.ground.device import cpu
 from tritensor.ground.errors import ArgumentError, CaptureError, DeviceError, DistError
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
-from tritensor.ops.array import CudaArray
 from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor.core import Tensor
 

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-
 new_segment: Callable[[], Any] | None = None  # makes the segment of a thread, where the whole program is lazy
 
 

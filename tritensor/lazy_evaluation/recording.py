@@ -53,7 +53,9 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
                 return meta.run(op, inputs, attrs)
             wanted = x._tracked or wanted
             arrays.append(a)
-        elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, dispatcher.SCALARS) and not isinstance(x, np.generic)):
+        elif (x is None and len(arrays) >= op.required) or (
+            op.broadcasts and isinstance(x, dispatcher.SCALARS) and not isinstance(x, np.generic)
+        ):
             arrays.append(x)
         elif op.broadcasts and isinstance(x, np.generic):
             return dispatcher.apply(op, *dispatcher._python_numbers(inputs), **attrs)
@@ -112,7 +114,9 @@ def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], sp
 def _runs_at_once(op: Op, arrays: list[Any], on: Any, attrs: dict[str, Any]) -> bool:
     """Whether a call cannot wait: a write into its inputs, what the host computes for a GPU, a view of memory that is there, a word for a number, whose
     refusal belongs to this line."""
-    if str in map(type, attrs.values()) and any([type(v) is str and type(op.attrs.get(n, "")) in (bool, int, float) for n, v in attrs.items()]):
+    if str in map(type, attrs.values()) and any(
+        [type(v) is str and type(op.attrs.get(n, "")) in (bool, int, float) for n, v in attrs.items()]
+    ):
         return True
     if op.view:
         return type(arrays[0]) is not LazyArray

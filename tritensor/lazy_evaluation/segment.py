@@ -71,7 +71,9 @@ class Segment:
             shortcuts.turn("watching", 1)  # no plan knows of memory that calls are waiting for
         self.calls.append(call)
 
-    def new(self, call: Call, place: int, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None, on: device) -> LazyArray:
+    def new(
+        self, call: Call, place: int, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None, on: device
+    ) -> LazyArray:
         """An array that a call will make."""
         return self.hold(Value(shape, dtype, contiguous_strides(shape) if strides is None else strides, on, call, place))
 
@@ -148,7 +150,9 @@ class Segment:
         """The error for memory that was read and has been written since, which no call may compute with."""
         for counter, seen in self.versions.values():
             if counter.value != seen:
-                return RuntimeError(f"lazy: {counter.writer} wrote to memory that waiting calls read; this is a mistake of tritensor's, please report it")
+                return RuntimeError(
+                    f"lazy: {counter.writer} wrote to memory that waiting calls read; this is a mistake of tritensor's, please report it"
+                )
         return None
 
 

@@ -205,9 +205,9 @@ def calling() -> int:
     return address(_caller())
 
 
-def call_all(calls: int, count: int) -> None:
-    """Call `count` functions of the table at an address, one after the other, in this thread."""
-    _caller()(calls, count)
+def call_all(calls: int, count: int) -> int:
+    """Call `count` functions of the table at an address, one after the other, in this thread; the answers or-ed."""
+    return int(_caller()(calls, count))
 
 
 @functools.cache

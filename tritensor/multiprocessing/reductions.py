@@ -20,6 +20,7 @@ from tritensor.ground.errors import DeviceError, GradError, TransformError
 from tritensor.ground.process import locks
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray, device_of
+from tritensor.ops.lazy_array import compute_now
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.host_values import new_instance
 from tritensor.tensor.overriding.protocol import subclass_watchers
@@ -36,6 +37,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 
     Raises GradError for a tensor that an op computed and that requires grad, DeviceError for one on a GPU.
     """
+    compute_now(tensor)
     array = tensor._array
     kind = type(tensor).__name__
     # A graph lives in one process: its nodes hold functions and other tensors.

@@ -15,7 +15,6 @@ from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
 from tritensor.ops.strided_array import StridedArray, reinterpreted_layout
 
-
 # Segments with calls that wait: who writes to memory that there is asks them first.
 waiting: set[Any] = set()
 

@@ -67,7 +67,7 @@ class Tensor(HostValues, Methods):
     _view_path: tuple[Any, ...] | None
     _layout: Any
 
-    # No __init__: a subclass's __new__ may return what as_subclass gives, and its __init__ take arguments of its own.
+    # no __init__: a subclass's __new__ may return what as_subclass gives
     def __new__(cls, *data: Any, device: Any = None) -> Tensor:
         # Tensor(3) is a size, Tensor([3]) values: PyTorch's legacy constructor tells them apart by type alone.
         if len(data) == 1 and not isinstance(data[0], int | np.integer):
@@ -86,8 +86,7 @@ class Tensor(HostValues, Methods):
 
     def _set_array(self, array: Any) -> None:
         """Let this tensor look at another array."""
-        self._array = array
-        self._layout = None
+        self._array, self._layout = array, None
         if type(array) is LazyArray:
             array.shown_by(self)
 
@@ -244,10 +243,10 @@ class Tensor(HostValues, Methods):
                 raise TypeError(f"grad: {type(value).__name__} is not a tensor; assign a tensor or None")
             if value is self:
                 raise GradError("grad: a tensor cannot be its own gradient; assign a clone() of it, or None")
-            # Compared as arrays: building Size and DType objects would cost more than the check.
-            a, b = value._array, self._array
-            mixed = any([type(x) is LazyArray or (type(x) is WrappedArray and x.instance is not None) for x in (a, b)])  # which may be
-            alike = type(a) is type(b) or mixed
+            a, b = value._array, self._array  # building Size and DType objects would cost more than the check
+            alike = type(a) is type(b) or any(
+                [type(x) is LazyArray or getattr(x, "instance", None) is not None for x in (a, b)]
+            )  # kinds may mix
             if a.shape != b.shape or a.dtype != b.dtype or not alike or value.device != self.device:
                 raise GradError(
                     f"grad: {value.dtype.name} {tuple(a.shape)} on {value.device} for a tensor of {self.dtype.name} {tuple(b.shape)} "
@@ -296,18 +295,16 @@ class Tensor(HostValues, Methods):
         >>> x.grad
         tensor([2., 4.])
         """
-        keep = create_graph if retain_graph is None else retain_graph
         wanted = None if inputs is None else engine.tensors_of("backward", "inputs", inputs)
         if gradient is not None and not isinstance(gradient, Tensor):
             raise TypeError(f"backward: gradient is a {type(gradient).__name__}; give a tensor of this one's shape, or None")
-        engine.backward([self], [gradient], keep_graph=keep, create_graph=create_graph, inputs=wanted)
+        engine.backward([self], [gradient], keep_graph=create_graph if retain_graph is None else retain_graph, create_graph=create_graph, inputs=wanted)
 
     def detach(self) -> Tensor:
         """The same memory outside the graph; in-place writes are seen, and counted, on both sides."""
         array = self._array
         t = new_tensor(array) if type(array) is not WrappedArray else nodes.make_tensor(transform.current.detached(array))
-        # One counter for both: a write through the detached tensor must invalidate what the graph has saved.
-        t._version_counter = version_of(self)
+        t._version_counter = version_of(self)  # of both: a write through the detached tensor must invalidate what the graph has saved
         if here.noting is not None:
             here.noting.note_alias(Tensor.detach, self, t)
         return t
@@ -333,8 +330,7 @@ class Tensor(HostValues, Methods):
         array = self._array
         if type(array) is not WrappedArray:
             return new_tensor(array)
-        # Only the tangent and the graph are dropped: the batch dimension belongs to the value.
-        if array.level.kind == VMAP:
+        if array.level.kind == VMAP:  # only the tangent and the graph are dropped: the batch dimension belongs to the value
             return new_tensor(WrappedArray(array.level, array.value.data, array.batched))
         if array.instance is not None:
             return nodes.make_tensor(array)  # type: ignore[no-any-return]
@@ -372,8 +368,7 @@ class Tensor(HostValues, Methods):
         extra = ensure_extra(self)
         if extra.post_hooks is None:
             extra.post_hooks = {}
-        # A class flag: an engine that has never seen such a hook does not look for them at every leaf.
-        Hooks.post = True
+        Hooks.post = True  # an engine that has never seen such a hook does not look for them at every leaf
         return Handle(extra.post_hooks, hook)
 
     def _leaf_hooks(self) -> Hooks:
@@ -391,8 +386,7 @@ class Tensor(HostValues, Methods):
 
     def _set_node(self, node: Node | None) -> None:
         """Give this tensor another place in the graph: retain_grad goes there with it, the hooks stay with what it was."""
-        # retain_grad belongs to the tensor, not to the node that made it before.
-        if self._extra is not None and self._extra.retains:
+        if self._extra is not None and self._extra.retains:  # which belongs to the tensor, not to the node that made it before
             forget_grad(self._node, self)
             if node is not None:
                 keep_grad(node, self)

@@ -10,7 +10,9 @@ import numpy as np
 
 from tritensor.ground.errors import TransformError
 from tritensor.ground.process import locks
+from tritensor.ground.thread_state import run_waiting
 from tritensor.ground.transforms import WrappedArray
+from tritensor.ops.lazy_array import LazyArray, settle
 from tritensor.tensor.copying import memory_owner, view_bytes
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.shared_memory import Segment, create, find_segment
@@ -28,7 +30,8 @@ def move_to_shared_memory(holder: Any) -> Segment | None:
     Raises OutOfMemoryError, nothing moved.
     """
     with _move_lock:
-        array = _get_array(holder)
+        run_waiting()  # memory that moves is not waited for
+        array = settle(_get_array(holder))
         if type(array) is WrappedArray:
             raise TransformError("share_memory_: inside vmap, grad or jvp a tensor has no memory of its own; share it before the transform")
         if not array.size:
@@ -55,7 +58,8 @@ def _array_slot(holder: Any) -> Any:
 
 
 def _get_array(holder: Any) -> Any:
-    return _array_slot(holder).__get__(holder)
+    array = _array_slot(holder).__get__(holder)
+    return array.settled() if type(array) is LazyArray and not array.pending else array
 
 
 def _other_holders(owner: np.ndarray, low: int, high: int) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.nn.functional.window_arguments import to_image_of_one_row
-from tritensor.ops.array import CudaArray, is_contiguous
+from tritensor.ops.array import is_contiguous
 from tritensor.ops.table import ops
 from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor

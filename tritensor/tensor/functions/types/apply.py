@@ -14,7 +14,6 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import DeviceError, DTypeError, GradError
 from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray
-from tritensor.ops.array import CudaArray
 from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor, new_tensor

@@ -10,7 +10,7 @@ from tritensor.ground.dtypes import as_dtype
 from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray
-from tritensor.ops.array import CudaArray, device_of
+from tritensor.ops.array import device_of
 from tritensor.ops.lazy_array import settle
 from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor.core import Tensor
