@@ -13,7 +13,7 @@ from tritensor.fusion.tapes import Fused
 from tritensor.ground import device_errors
 from tritensor.ground.device import device
 from tritensor.ground.numpy_warnings import quietly
-from tritensor.kernels.parts.tapes import oracle
+from tritensor.kernels.parts.tapes import on_cpu
 from tritensor.ops.array import empty, lying, to_host, to_layout
 from tritensor.ops.lazy_array import window_of
 from tritensor.ops.strided_array import StridedArray
@@ -136,22 +136,16 @@ def copy_values(target: Any, source: Any) -> None:
 # -- groups
 def run_group(group: Fused, inputs: Sequence[Any], numbers: Sequence[Any], outs: Sequence[Any]) -> None:
     """outs = the group's tape of inputs: views over its space, 1 where they repeat. numbers: as kernels get them."""
-    given = [x if isinstance(x, np.ndarray) else to_host(x) for x in inputs]
-    if group.rows:
-        given = [_in_rows(x, group) for x in given]
-    for y, out in zip(oracle.evaluate(group.tape, given, numbers), outs, strict=True):
-        if group.rows:
-            kept, row = out.shape[: group.kept], out.shape[group.kept :]
-            y = np.broadcast_to(y, (int(np.prod(kept)), int(np.prod(row)))).reshape(out.shape)
-        if isinstance(out, np.ndarray):
-            out[...] = y
-        else:
-            copy_values(out, moved(np.ascontiguousarray(np.broadcast_to(y, out.shape)), out.device))
+    if isinstance(outs[0], np.ndarray):
+        on_cpu.run(group.tape, inputs, numbers, outs, len(group.shape) - group.kept)
+    else:
+        _run_on_host(group, inputs, numbers, outs)
 
 
-def _in_rows(x: np.ndarray, group: Fused) -> np.ndarray:
-    """An array as a matrix, (rows or 1, elements or 1)."""
-    parts = x.shape[: group.kept], x.shape[group.kept :]
-    spaces = group.shape[: group.kept], group.shape[group.kept :]
-    shapes = [(1,) * len(p) if set(p) <= {1} else s for p, s in zip(parts, spaces, strict=True)]
-    return np.broadcast_to(x, (*shapes[0], *shapes[1])).reshape(int(np.prod(shapes[0])), int(np.prod(shapes[1])))
+def _run_on_host(group: Fused, inputs: Sequence[Any], numbers: Sequence[Any], outs: Sequence[Any]) -> None:
+    """The same on a device's arrays by way of the host."""
+    given = [to_host(x) for x in inputs]
+    made = [np.empty(y.shape, y.dtype) for y in outs]
+    on_cpu.run(group.tape, given, numbers, made, len(group.shape) - group.kept)
+    for y, out in zip(made, outs, strict=True):
+        copy_values(out, moved(y, out.device))

@@ -13,15 +13,11 @@ from tritensor.ground import dtypes
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.cpu.float_conversions import as_integers
+from tritensor.kernels.parts.tapes import oracle
 from tritensor.kernels.parts.tapes.cpu.folds import KEPT_WIDE
 from tritensor.kernels.parts.tapes.tape import Fold, Step
 
 _FLOATS = "fV"  # kinds of numpy's types, bfloat16 being of the second
-
-
-@functools.cache
-def _translated(formula: Any) -> Any:
-    return backends.in_numpy(formula)
 
 
 def rounded(y: Any, dtype: np.dtype) -> np.ndarray:
@@ -46,8 +42,7 @@ def widened(x: np.ndarray, wide: bool) -> np.ndarray:
 def run_step(step: Step, values: Sequence[np.ndarray], out: np.ndarray) -> None:
     """out = the step's formula of values that broadcast to it."""
     with blocks.SILENT():
-        y = _translated(step.formula)(*[widened(x, step.wide) for x in values])
-        out[...] = rounded(y, step.dtype)
+        out[...] = rounded(oracle.pointwise(step.formula, values, step.wide), step.dtype)
 
 
 class _Tile(np.ndarray):
