@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 import tritensor as tt
 from tests.fusion.graphs import Graph
 from tritensor.fusion.tapes import Fused

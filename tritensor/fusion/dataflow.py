@@ -174,7 +174,9 @@ class _Builder:
         for value, where in found:
             self.where[value] = where
         results = tuple([None if v is None else self.where[v] for v in call.results])
-        self.called.append(Called(tuple([NumberSlot(p, None) if p >= 0 else x for x, p in zip(given, places, strict=True)]), drawn, results))
+        self.called.append(
+            Called(tuple([NumberSlot(p, None) if p >= 0 else x for x, p in zip(given, places, strict=True)]), drawn, results)
+        )
 
     def number(self) -> int:
         self.numbers += 1
@@ -230,7 +232,14 @@ class _Builder:
         return self.results(k, template, list(_arrays(given)), on, values, slots, picks)
 
     def results(
-        self, k: int, template: Template, arrays: list[Lain], on: device, values: Sequence[Value | None], slots: tuple[int, ...], picks: Sequence[int]
+        self,
+        k: int,
+        template: Template,
+        arrays: list[Lain],
+        on: device,
+        values: Sequence[Value | None],
+        slots: tuple[int, ...],
+        picks: Sequence[int],
     ) -> list[tuple[Value, Lain]] | None:
         """Values by a template; None where it has not what is asked for."""
         pairs = [(v, p) for v, p in zip(values, picks, strict=True) if p >= 0 and v is not None]

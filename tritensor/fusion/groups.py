@@ -178,7 +178,10 @@ class Groups:
         other = self.way(host, guest) or self.way(guest, host)
         if other is not None:
             return f"another way leads through {self.program.calls[min(other.nodes[0].node.call, len(self.program.calls) - 1)].name}"
-        if len(host.made) + len(guest.made) + len(host.reads) + len(guest.reads) > MOST_ARRAYS and _arrays_of_both(host, guest) > MOST_ARRAYS:
+        if (
+            len(host.made) + len(guest.made) + len(host.reads) + len(guest.reads) > MOST_ARRAYS
+            and _arrays_of_both(host, guest) > MOST_ARRAYS
+        ):
             return f"{MOST_ARRAYS} arrays"
         return ""
 
@@ -444,4 +447,3 @@ def _bits(mask: int) -> Iterator[int]:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
-

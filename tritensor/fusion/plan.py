@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.fusion.dataflow import Lain, NumberSlot, Program, Slot, program_of
+from tritensor.fusion.dataflow import Lain, NumberSlot, Program, program_of
 from tritensor.fusion.graph import WRITE, Call, Value
 from tritensor.fusion.groups import Group, Groups
 from tritensor.fusion.running import laid, run_corner, run_group, write
@@ -119,7 +119,11 @@ class Plan:
         outs = []
         for out in group.outs:
             to, donor = self.memory[out.place], self.donors.get(out.place, -1)
-            made = empty(to.shape, to.dtype, to.device, to.strides) if donor < 0 else _array(View(donor, to.shape, to.dtype, to.strides, 0), arrays, ())
+            made = (
+                empty(to.shape, to.dtype, to.device, to.strides)
+                if donor < 0
+                else _array(View(donor, to.shape, to.dtype, to.strides, 0), arrays, ())
+            )
             arrays[out.place] = made
             outs.append(_array(View(*out), arrays, numbers))
         run_group(group, given, told, outs)
@@ -165,7 +169,11 @@ class _Planner:
         wanted = [self.array(where) for _, where in program.wanted]
         none = len(program.calls)
         why = [
-            Refused(-1 if a is None or a.call == none else a.call, -1 if b.call == none else b.call, program.opaque.get(b.call, why) if b.step is None else why)
+            Refused(
+                -1 if a is None or a.call == none else a.call,
+                -1 if b.call == none else b.call,
+                program.opaque.get(b.call, why) if b.step is None else why,
+            )
             for a, b, why in self.groups.refused
         ]
         return Plan(items, program.leaves, program.numbers, len(self.places), wanted, memory, why)
@@ -266,7 +274,9 @@ def _lives(
 ) -> tuple[list[tuple[int, ...]], dict[int, int]]:
     """For each item the places that are read there for the last time; and donors, see Plan."""
     read = [_read(i) for i in items]
-    lent = {k for item, found in zip(items, read, strict=True) if type(item) is not Fused for k in found}  # a call may give a view of what it reads
+    lent = {
+        k for item, found in zip(items, read, strict=True) if type(item) is not Fused for k in found
+    }  # a call may give a view of what it reads
     seen = set(wanted)
     last: list[tuple[int, ...]] = []
     for item, found in zip(reversed(items), reversed(read), strict=True):

@@ -16,7 +16,7 @@ def units(a_sizes: Sequence[int], a: Steps, b_sizes: Sequence[int], b: Steps) ->
     left = sorted([(s, k) for k, s in enumerate(a) if s], reverse=True)
     right = sorted([(s, k) for k, s in enumerate(b) if s], reverse=True)
     found: list[Unit] = []
-    stride = size = i = other = other_stride = other_size = j = 0
+    stride = size = i = other_stride = other_size = j = 0
     while left or right or size > 1 or other_size > 1:
         if size <= 1:
             if not left:

@@ -109,7 +109,12 @@ MANY_ROWS = 128
 
 
 def template_of(
-    op: Op, corner: Literal["forward"] | int, args: tuple[Any, ...], attrs: dict[str, Any], numbers: tuple[Any, ...], strides: tuple[Steps | None, ...]
+    op: Op,
+    corner: Literal["forward"] | int,
+    args: tuple[Any, ...],
+    attrs: dict[str, Any],
+    numbers: tuple[Any, ...],
+    strides: tuple[Steps | None, ...],
 ) -> Template | str:
     """The template of a call; where the corner cannot be taken apart, why.
 
@@ -183,7 +188,10 @@ def _template(
 
 def _others(numbers: tuple[Any, ...], k: int) -> dict[int, Any]:
     """Numbers that no corner has by itself, of the types of these."""
-    return {i: 128 - k * (len(numbers) + 1) + i if type(n) is int else type(n)((i + 1.0) * (0.7310586 if k == 1 else 0.8807971)) for i, n in enumerate(numbers)}
+    return {
+        i: 128 - k * (len(numbers) + 1) + i if type(n) is int else type(n)((i + 1.0) * (0.7310586 if k == 1 else 0.8807971))
+        for i, n in enumerate(numbers)
+    }
 
 
 def _captured(op: Op, corner: Any, args: tuple[Any, ...], attrs: dict[str, Any], others: dict[int, Any]) -> Captured:
@@ -424,4 +432,3 @@ def copy_template(shape: tuple[int, ...], dtype: np.dtype, strides: Steps, laid:
     wide = dtype == np.float64
     step = Elementary(unchanged, tuple([shape[d] for d in axes]), frozenset(), (read,), (), (0,), (), (), (), (dtype,), made, wide)
     return Template((step,), (Made(shape, laid, dtype),), (Result(~0, 0, laid),))
-

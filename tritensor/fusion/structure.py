@@ -95,7 +95,9 @@ def _part(x: Any, place: dict[Value, int], parts: list[Any]) -> Any:
     if kind is Window:
         return (Window, _part(x.value, place, parts), x.shape, x.dtype, x.strides, x.first)
     if kind is tuple:
-        return tuple([_part(y, place, parts) if type(y) is Value or type(y) is Window or type(y) is tuple else replay.value_part(y) for y in x])
+        return tuple(
+            [_part(y, place, parts) if type(y) is Value or type(y) is Window or type(y) is tuple else replay.value_part(y) for y in x]
+        )
     return replay.value_part(x)
 
 

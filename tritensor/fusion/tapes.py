@@ -63,7 +63,8 @@ class _Taped:
             if r.slot.constant:
                 if r.slot not in self.constants:
                     maker = r.slot.node
-                    assert maker is not None and maker.step is not None
+                    assert maker is not None
+                    assert maker.step is not None
                     self.constants[r.slot] = maker.step, self.number(maker, 0)
             elif r.slot not in self.group.made:
                 self.inputs.setdefault((r.slot, r.first, r.dtype, s), len(self.inputs))

@@ -262,5 +262,6 @@ def _memory_of(whole: np.ndarray) -> np.ndarray:
     if whole.flags.c_contiguous:
         return whole.reshape(-1).view(np.uint8)
     span = sum([(n - 1) * s for n, s in zip(whole.shape, whole.strides, strict=True)]) + whole.itemsize
-    raw = whole.view(np.uint8) if whole.itemsize == 1 else np.lib.stride_tricks.as_strided(whole, (1,), (whole.itemsize,)).view(np.uint8)
+    # numpy's as_strided does not know float8
+    raw = np.lib.stride_tricks.as_strided(whole.view(np.uint8) if whole.itemsize == 1 else whole, (1,), (whole.itemsize,)).view(np.uint8)
     return np.lib.stride_tricks.as_strided(raw.reshape(-1), (span,), (1,))
