@@ -232,3 +232,53 @@ def test_gradients_of_the_adam_and_entropy_programs() -> None:
 
     g = Graph(program).check(1e-4)
     assert len(g.plan.items) <= 3, (g.groups, g.alone)
+
+
+def test_blocks_of_a_transformer_by_hand() -> None:
+    """Norm and gelu by hand, a block three groups: each norm with the sums before it, the activation, the sums at the end; in backward as many."""
+    width, blocks = 16, 3
+
+    def parameters() -> list[Any]:
+        shapes = [
+            (width,),
+            (width,),
+            (width, width),
+            (width,),
+            (width,),
+            (width,),
+            (width, 4 * width),
+            (4 * width,),
+            (4 * width, width),
+            (width,),
+        ]
+        return [leaf(*s, grad=True) for s in shapes]
+
+    def block(x: Any, p: list[Any]) -> Any:
+        x = x + (layer_norm(x, p[0], p[1]) @ p[2] + p[3])
+        return x + (gelu(layer_norm(x, p[4], p[5]) @ p[6] + p[7]) @ p[8] + p[9])
+
+    weights = [parameters() for _ in range(blocks)]
+    x = leaf(2, 8, width)
+
+    def forward() -> Any:
+        y = x
+        for p in weights:
+            y = block(y, p)
+        return (y * y).mean()
+
+    with tt.no_grad():
+        g = Graph(forward).check()
+    assert len(g.calls) == blocks * 36 + 2
+    assert g.alone == ["matmul"] * 3 * blocks
+    assert len(g.groups) == blocks * 3 + 1
+
+    def step() -> Any:
+        forward().backward()
+        return [w.grad for p in weights for w in p]
+
+    g = Graph(step).check(1e-3)
+    assert g.alone.count("matmul") == 3 * blocks
+    assert g.alone.count("matmul backward") == 6 * blocks
+    assert g.alone.count("sum") == 7 * blocks  # of columns, for what is added to all rows
+    assert len(g.alone) == 16 * blocks + 1  # the gradient of the first norm is asked of its weight alone: a step by itself
+    assert len(g.groups) == 2 * 3 * blocks + 1

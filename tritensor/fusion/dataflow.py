@@ -154,7 +154,7 @@ class _Builder:
 
     def copied(self, value: Value, base: Lain) -> Lain:
         """A value, which lies in other memory as a view, in memory of its own that lies as it says."""
-        template = copy_template(value.shape, value.dtype, base.strides, value.strides)  # type: ignore[arg-type]
+        template = copy_template(value.shape, value.dtype, base.strides, value.strides)
         assert template is not None
         (found,) = self.steps(len(self.calls), template, [base], value.device, [value], ())
         self.where[value] = found  # type: ignore[assignment]
@@ -208,8 +208,8 @@ class _Builder:
             if part is None:
                 return None
             found += part
-        made = {v for v, _ in found}
-        return found if found and all([v is None or v in made for v in results]) else None
+        known = {v for v, _ in found}
+        return found if found and all([v is None or v in known for v in results]) else None
 
     def by_corner(
         self, k: int, call: Call, corner: Any, given: tuple[Any, ...], places: Sequence[int], picks: Sequence[int], on: device
@@ -306,7 +306,7 @@ class _Builder:
         kept = []
         for value in wanted:
             where = self.lain(value)
-            if value.fixed and not _lies_so(value.shape, where.strides, value.strides):  # type: ignore[arg-type]
+            if value.fixed and not _lies_so(value.shape, where.strides, value.strides):
                 where = self.copied(value, where)
             where.slot.wanted = True
             where.slot.seen = where.slot.seen or not where.whole
@@ -349,7 +349,7 @@ def _number(number: Number, slots: tuple[int, ...]) -> Any:
 def _spec(x: Any) -> Any:
     """An argument as captures know it."""
     if type(x) is Lain:
-        return ArraySpec(x.shape, x.dtype, x.strides)  # type: ignore[arg-type]
+        return ArraySpec(x.shape, x.dtype, x.strides)
     return tuple([_spec(y) for y in x]) if type(x) is tuple else x
 
 

@@ -10,6 +10,7 @@ from tritensor.fusion.dataflow import Node, Program, Slot, SlotRead
 from tritensor.fusion.spaces import Mapping, Steps, Unit, mapping, one_step, parts, split, units
 from tritensor.fusion.steps import fits
 from tritensor.ground.strides import contiguous_strides
+from tritensor.kernels.parts.view_arithmetic import merge_axes
 
 MOST_STEPS = 64
 MOST_ARRAYS = 24  # inputs and results
@@ -420,18 +421,26 @@ def _agree(host: Group, guest: Group, fit: _Fit) -> bool:
 
 
 def _in_rows(host: Group, guest: Group, fit: _Fit) -> bool:
-    """Whether a kernel of rows can step through all arrays: one stride along rows, and one along the elements of one."""
+    """Whether a kernel of rows can step through all arrays: on a GPU with one stride along rows, and one along the elements of one; on the CPU with two."""
     assert fit.rows is not None
     rows = sorted(fit.rows)
     kept = [k for k in range(len(fit.sizes)) if k not in fit.rows]
-    both = [[fit.sizes[k] for k in axes] for axes in (kept, rows)]
     if len(kept) < 2 and len(rows) < 2:
         return True
-    steps: list[Steps] = []
-    if host.rows != fit.rows or fit.cuts is not None:  # else it has been asked
-        steps = [fit.host(s) for found in host.reads.values() for _, s in found] + [fit.host(s) for s in host.made.values()]
-    steps += [fit.mapping.over(s) for found in guest.reads.values() for _, s in found] + [fit.mapping.over(s) for s in guest.made.values()]
-    return all([one_step(sizes, [s[k] for k in axes]) for s in steps for sizes, axes in zip(both, (kept, rows), strict=True)])
+    ours = [fit.host(s) for s in _strides(host)] if host.rows != fit.rows or fit.cuts is not None else []  # else they have been asked
+    theirs = [fit.mapping.over(s) for s in _strides(guest)]
+    both = [([fit.sizes[k] for k in axes], axes) for axes in (kept, rows)]
+    if all([one_step(sizes, [s[k] for k in axes]) for s in (*ours, *theirs) for sizes, axes in both]):
+        return True
+    if host.nodes[0].node.device.type != "cpu":
+        return False
+    steps = [*[fit.host(s) for s in _strides(host)], *theirs]
+    return all([len(merge_axes(sizes, [[s[k] for k in axes] for s in steps])[0]) <= 2 for sizes, axes in both])
+
+
+def _strides(group: Group) -> list[Steps]:
+    """Of all arrays that a group reads and makes."""
+    return [*[s for found in group.reads.values() for _, s in found], *group.made.values()]
 
 
 def _arrays_of_both(host: Group, guest: Group) -> int:

@@ -79,8 +79,9 @@ class Plan:
     """What runs for graphs of one structure.
 
     items: in an order that may be run. read: the leaves of the graph that it was made for, in the order in which it is given them: the `given` first
-    of `places` arrays. numbers: how many it is given. wanted: what it gives. memory: of the results of groups, by place; donors: for those that take the memory of an array that is read there for the last time, the place
-    of that. last: for each item the places that nobody reads any more. why: what was not fused.
+    of `places` arrays. numbers: how many it is given. wanted: what it gives. memory: of the results of groups, by place; donors: for those that take the
+    memory of an array that is read there for the last time, the place of that. last: for each item the places that nobody reads any more. why: what was
+    not fused.
     """
 
     __slots__ = ("donors", "given", "items", "last", "memory", "numbers", "places", "read", "wanted", "why")
@@ -222,8 +223,9 @@ class _Planner:
             results.append(Memory(slot.shape, slot.dtype, slot.strides, slot.device))
             lies.append(value.fixed or slot.seen or any([r.step is not None for r in slot.readers]))
         given = tuple([self.argument(x) for x in called.given])
+        on = group.nodes[0].node.device
         return Opaque(
-            call.name, call.op, call.corner, call.function, call.attrs, group.nodes[0].node.device, given, called.drawn, tuple(places), tuple(results), tuple(lies), (k,)
+            call.name, call.op, call.corner, call.function, call.attrs, on, given, called.drawn, tuple(places), tuple(results), tuple(lies), (k,)
         )  # fmt: skip
 
 
@@ -280,7 +282,7 @@ def _lives(
     seen = set(wanted)
     last: list[tuple[int, ...]] = []
     for item, found in zip(reversed(items), reversed(read), strict=True):
-        made = [k for k in (item.outs if type(item) is not Fused else [o.place for o in item.outs]) if k >= 0]  # type: ignore[union-attr]
+        made = [k for k in (item.outs if type(item) is not Fused else [o.place for o in item.outs]) if k >= 0]
         last.append(tuple([k for k in (*sorted(found), *made) if k not in seen]))
         seen |= found
     last.reverse()
@@ -298,8 +300,11 @@ def _lives(
 
 def _may_take(group: Fused, out: Operand, donor: int, memory: dict[int, Memory]) -> bool:
     """Whether a result may be written over an input that is read there alone, element for element."""
-    (mine, *others) = [x for x in group.inputs if x.place == donor] or [None]
-    if mine is None or others or mine.first or mine.dtype != out.dtype or mine.shape != out.shape or mine.strides != out.strides:
+    found = [x for x in group.inputs if x.place == donor]
+    if len(found) != 1:
+        return False
+    (mine,) = found
+    if mine.first or mine.dtype != out.dtype or mine.shape != out.shape or mine.strides != out.strides:
         return False
     a, b = memory[donor], memory[out.place]
     return a.device == b.device and np.prod(a.shape) == np.prod(b.shape) and mine.shape == group.shape

@@ -161,7 +161,7 @@ def uniform(op: Op, corner: Literal["forward"] | int) -> bool:
     if corner == "forward":
         found: Any = op.forward
     else:
-        found = None if op.backward is None else op.backward.functions[corner]  # type: ignore[index]
+        found = None if op.backward is None else op.backward.functions[corner]
     return bool(getattr(found, "uniform", False))
 
 
@@ -306,7 +306,7 @@ class _Reader:
         if out.dtype.kind not in KINDS or out.shape != shape:
             raise _Opaque
         sizes = tuple([shape[d] for d in axes])
-        made = self.new(out, axes)  # type: ignore[arg-type]
+        made = self.new(out, axes)
         self.steps.append(Elementary(formula, sizes, frozenset(), reads, numbers, picks, (), (), (), (out.dtype,), (made,), wide))
 
     def folded(self, step: Folded) -> None:

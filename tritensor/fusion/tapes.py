@@ -110,8 +110,9 @@ class _Taped:
                 steps.append(Fold(step.function, picks, scalars, more, step.states, step.dtypes))
             else:
                 steps.append(Step(step.function, picks, step.dtypes[0], step.wide))
-            for slot in p.node.made:
-                values[slot], at = at, at + 1  # type: ignore[index]
+            for made in p.node.made:
+                assert made is not None
+                values[made], at = at, at + 1
         return Tape(
             tuple([dtype for _, _, dtype, _ in self.inputs]), tuple(self.types), tuple(steps), tuple([values[s] for s in outs])
         )  # fmt: skip
