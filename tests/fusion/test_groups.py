@@ -281,4 +281,4 @@ def test_blocks_of_a_transformer_by_hand() -> None:
     assert g.alone.count("matmul backward") == 6 * blocks
     assert g.alone.count("sum") == 7 * blocks  # of columns, for what is added to all rows
     assert len(g.alone) == 16 * blocks + 1  # the gradient of the first norm is asked of its weight alone: a step by itself
-    assert len(g.groups) == 2 * 3 * blocks + 1
+    assert len(g.groups) == 2 * 3 * blocks

@@ -40,6 +40,11 @@ class SlotRead(NamedTuple):
     dtype: np.dtype
     strides: Steps
 
+    @property
+    def inlined(self) -> bool:
+        """Whether it is of a constant, which is made anew in place of the read; bytes of one are read from memory."""
+        return self.slot.constant and self.dtype == self.slot.dtype
+
 
 class Node:
     """A step of a call, or (`step` None) a whole call.
@@ -229,7 +234,7 @@ class _Builder:
             return None
         assert not isinstance(template, str)
         slots = tuple([p for p in places if p >= 0]) if numbers else ()
-        return self.results(k, template, list(_arrays(given)), on, values, slots, picks)
+        return self.results(k, template, list(arrays_in(given)), on, values, slots, picks)
 
     def results(
         self,
@@ -286,9 +291,9 @@ class _Builder:
     def whole(self, k: int, call: Call, given: tuple[Any, ...], on: device) -> list[tuple[Value, Lain]]:
         """The results of a call that runs by its op's own corner."""
         node = Node(len(self.nodes), k, None, on)
-        for slot in dict.fromkeys([x.slot for x in _arrays(given)]):
+        for slot in dict.fromkeys([x.slot for x in arrays_in(given)]):
             node.reads.append(SlotRead(slot, 0, slot.dtype, slot.strides))
-        for x in _arrays(given):
+        for x in arrays_in(given):
             x.slot.seen = x.slot.seen or not x.whole
         found = []
         for value in call.results:
@@ -353,13 +358,13 @@ def _spec(x: Any) -> Any:
     return tuple([_spec(y) for y in x]) if type(x) is tuple else x
 
 
-def _arrays(given: Any) -> Any:
+def arrays_in(given: Any) -> Any:
     """The arrays among arguments, in order."""
     for x in given:
         if type(x) is Lain:
             yield x
         elif type(x) is tuple:
-            yield from _arrays(x)
+            yield from arrays_in(x)
 
 
 def _lies_so(shape: tuple[int, ...], strides: Steps, wanted: Steps) -> bool:

@@ -85,7 +85,7 @@ class Groups:
         deps = 0
         makers: list[int] = []
         for r in node.reads:
-            if r.slot.node is not None and not (r.slot.constant and node.step is not None):
+            if r.slot.node is not None and not (node.step is not None and r.inlined):
                 g = self.find(self.of[id(r.slot.node)])
                 if not deps >> g & 1:
                     deps |= 1 << g
@@ -136,7 +136,7 @@ class Groups:
     def beside(self, current: Group, node: Node) -> None:
         """Join a group with others that read the same array, which is then read once."""
         for r in node.reads:
-            if r.slot in current.made or r.slot.constant:
+            if r.slot in current.made or r.inlined:
                 continue
             near = self.readers.setdefault(r.slot, [])
             if 0 not in r.strides or not r.strides:
@@ -236,8 +236,8 @@ class Groups:
 
 
 def _is_read_whole(slot: Slot) -> bool:
-    """Whether a constant must lie in memory: it is wanted, or a call reads it that is no step."""
-    return slot.wanted or any([r.step is None for r in slot.readers])
+    """Whether a constant must lie in memory: it is wanted, or a call reads it that is no step, or a step its bytes."""
+    return slot.wanted or any([n.step is None or any([r.slot is slot and not r.inlined for r in n.reads]) for n in slot.readers])
 
 
 def _fill(group: Group, node: Node) -> None:
@@ -253,7 +253,7 @@ def _fill(group: Group, node: Node) -> None:
         group.made[slot] = own
         made.append(own)
     for r, s in zip(node.reads, strides, strict=True):
-        if not r.slot.constant:
+        if not r.inlined:
             group.reads.setdefault(r.slot, []).append((r, s))
     group.nodes.append(Placed(node, strides, made))
 

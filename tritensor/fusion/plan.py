@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.fusion.dataflow import Lain, NumberSlot, Program, program_of
+from tritensor.fusion.dataflow import Lain, NumberSlot, Program, arrays_in, program_of
 from tritensor.fusion.graph import WRITE, Call, Value
 from tritensor.fusion.groups import Group, Groups
-from tritensor.fusion.running import laid, run_corner, run_group, write
+from tritensor.fusion.running import laid, room, run_corner, run_group, write
 from tritensor.fusion.tapes import Fused, Operand, fused
 from tritensor.ground.device import device
-from tritensor.ops.array import empty
 from tritensor.ops.lazy_array import window_of
 from tritensor.ops.table import Op
 
@@ -120,12 +119,7 @@ class Plan:
         outs = []
         for out in group.outs:
             to, donor = self.memory[out.place], self.donors.get(out.place, -1)
-            made = (
-                empty(to.shape, to.dtype, to.device, to.strides)
-                if donor < 0
-                else _array(View(donor, to.shape, to.dtype, to.strides, 0), arrays, ())
-            )
-            arrays[out.place] = made
+            arrays[out.place] = room(*to) if donor < 0 else window_of(arrays[donor], to.shape, to.dtype, to.strides, 0)
             outs.append(_array(View(*out), arrays, numbers))
         run_group(group, given, told, outs)
 
@@ -200,8 +194,11 @@ class _Planner:
         first = group.nodes[0].node.call
         if first == len(self.program.calls) or self.steps[first] != len(group.nodes) or any([p.node.call != first for p in group.nodes]):
             return False
-        if any([r.slot.constant for p in group.nodes for r in p.node.reads]):
+        if any([r.inlined for p in group.nodes for r in p.node.reads]):
             return False  # which the steps make for themselves
+        read = {r.slot for p in group.nodes for r in p.node.reads}
+        if any([not x.slot.leaf and x.slot not in read for x in arrays_in(self.program.called[first].given)]):
+            return False  # it takes what no step of it reads, and what need not be there
         results = self.program.called[first].results
         whole = {r.slot for r in results if r is not None and r.whole}
         return all([s in whole for s in group.outs()])

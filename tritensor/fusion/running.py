@@ -13,8 +13,9 @@ from tritensor.fusion.tapes import Fused
 from tritensor.ground import device_errors
 from tritensor.ground.device import device
 from tritensor.ground.numpy_warnings import quietly
+from tritensor.ground.strides import is_dense, memory_extent
 from tritensor.kernels.parts.tapes import on_cpu
-from tritensor.ops.array import empty, lying, to_host, to_layout
+from tritensor.ops.array import as_strided, device_of, element_strides, empty, lying, to_host, to_layout
 from tritensor.ops.lazy_array import window_of
 from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import Op, registry
@@ -106,19 +107,27 @@ def laid(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype, strides
 
 def lay(array: Any, strides: tuple[int, ...]) -> Any:
     """The array itself where it has these strides, in elements, or a copy that has."""
-    if isinstance(array, np.ndarray):
+    if is_dense(array.shape, strides) and isinstance(array, np.ndarray):
         return lying(array, strides)
-    if all([n == 1 or a == b for n, a, b in zip(array.shape, array.strides, strides, strict=True)]):
+    if all([n == 1 or a == b for n, a, b in zip(array.shape, element_strides(array), strides, strict=True)]):
         return array
-    out = empty(array.shape, array.dtype, array.device, strides)
-    registry["copy"].forward(array, out=out)  # type: ignore[misc]
+    out = room(tuple(array.shape), array.dtype, strides, device_of(array))
+    copy_values(out, array)
     return out
+
+
+def room(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...], on: device) -> Any:
+    """An uninitialised array that lies so: in memory of its own, which has gaps where the strides leave some."""
+    if is_dense(shape, strides) or 0 in shape:
+        return empty(shape, dtype, on, None if 0 in shape else strides)
+    low, high = memory_extent(shape, strides)
+    return as_strided(empty((high - low + 1,), dtype, on)[-low:], shape, strides)
 
 
 def write(given: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...], on: device) -> Any:
     """A value with another one written over a window of it: a copy, as the old value may yet be read."""
     base, item, window = given
-    new = empty(shape, dtype, on, strides)
+    new = room(shape, dtype, strides, on)
     if base is not None:
         copy_values(new, base)
     copy_values(new if window is None else window_of(new, *window), item)
@@ -137,7 +146,7 @@ def copy_values(target: Any, source: Any) -> None:
 def run_group(group: Fused, inputs: Sequence[Any], numbers: Sequence[Any], outs: Sequence[Any]) -> None:
     """outs = the group's tape of inputs: views over its space, 1 where they repeat. numbers: as kernels get them."""
     if isinstance(outs[0], np.ndarray):
-        on_cpu.run(group.tape, inputs, numbers, outs, len(group.shape) - group.kept)
+        on_cpu.run(group.tape, inputs, numbers, outs, len(group.shape) - group.kept, group.shape)
     else:
         _run_on_host(group, inputs, numbers, outs)
 
@@ -146,6 +155,6 @@ def _run_on_host(group: Fused, inputs: Sequence[Any], numbers: Sequence[Any], ou
     """The same on a device's arrays by way of the host."""
     given = [to_host(x) for x in inputs]
     made = [np.empty(y.shape, y.dtype) for y in outs]
-    on_cpu.run(group.tape, given, numbers, made, len(group.shape) - group.kept)
+    on_cpu.run(group.tape, given, numbers, made, len(group.shape) - group.kept, group.shape)
     for y, out in zip(made, outs, strict=True):
         copy_values(out, moved(y, out.device))

@@ -60,7 +60,7 @@ class _Taped:
     def count(self, node: Node, reads: list[Steps]) -> None:
         """Number what a node takes."""
         for r, s in zip(node.reads, reads, strict=True):
-            if r.slot.constant:
+            if r.inlined:
                 if r.slot not in self.constants:
                     maker = r.slot.node
                     assert maker is not None
@@ -99,7 +99,9 @@ class _Taped:
             step = p.node.step
             assert step is not None
             given = [
-                values[r.slot] if r.slot in values else self.inputs[r.slot, r.first, r.dtype, s]
+                values[r.slot]
+                if r.slot in values and (r.slot in self.group.made or r.inlined)
+                else self.inputs[r.slot, r.first, r.dtype, s]
                 for r, s in zip(p.node.reads, p.reads, strict=True)
             ]
             for k, n in enumerate(p.node.numbers):

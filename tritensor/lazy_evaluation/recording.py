@@ -228,7 +228,14 @@ def _pull_now(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
 
 
 def _note_gradient(
-    segment: Segment, op: Op, part: int | None, function: Callable[..., Any], g: Any, arguments: list[Any], metas: list[Any], kernels: list[Any] | None
+    segment: Segment,
+    op: Op,
+    part: int | None,
+    function: Callable[..., Any],
+    g: Any,
+    arguments: list[Any],
+    metas: list[Any],
+    kernels: list[Any] | None,
 ) -> tuple[Any, ...]:
     """The results of one function of a gradient corner, noted. `metas`: shape and type of the input that each belongs to; None where none is asked for."""
     first = next(x for x in (g if type(g) is tuple else (g,)) if x is not None)
