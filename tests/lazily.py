@@ -28,6 +28,7 @@ class Lazily:
                 try:
                     _settle()
                 except BaseException as late:
+                    late.__notes__ = []  # which say the op and the line; the message is asked for
                     return leave(self, type(late), late, late.__traceback__)
             return leave(self, kind, error, trace)
 

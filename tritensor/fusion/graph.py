@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.ground.call_site import file_and_line, line_of
+from tritensor.ground.call_site import called_name, file_and_line, line_of
 from tritensor.ground.device import device
 from tritensor.ops.table import Op
 
@@ -53,10 +53,10 @@ class Call:
     function: of a gradient, what computes it on arrays. part: which of the op's gradients it is; None for all of them at once.
     kernels: of a gradient whose function is not a GPU's, the functions of `op.backward` that make the same: the place of each, its arguments, and which of
         its results each of the call's is (-1: none). None: `function` is that itself, or there is none.
-    at: the user's instruction that made it.
+    at: the user's instruction that made it, who: what that called.
     """
 
-    __slots__ = ("at", "attrs", "corner", "function", "inputs", "kernels", "op", "part", "results")
+    __slots__ = ("at", "attrs", "corner", "function", "inputs", "kernels", "op", "part", "results", "who")
 
     def __init__(
         self, op: Op, corner: str, inputs: tuple[Any, ...], attrs: dict[str, Any], at: tuple[CodeType, int],
@@ -66,6 +66,7 @@ class Call:
         self.function, self.part = function, part
         self.kernels: tuple[tuple[int, tuple[Any, ...], tuple[int, ...]], ...] | None = None
         self.results: tuple[Value | None, ...] = ()
+        self.who = called_name()
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from tritensor.fusion.groups import Group, Groups
 from tritensor.fusion.running import laid, room, run_corner, run_group, write
 from tritensor.fusion.tapes import Fused, Operand, fused
 from tritensor.ground.device import device
+from tritensor.ground.thread_state import here
 from tritensor.ops.lazy_array import window_of
 from tritensor.ops.table import Op
 
@@ -98,19 +99,23 @@ class Plan:
         """The fused groups."""
         return [i for i in self.items if type(i) is Fused]
 
-    def run(self, leaves: Sequence[Any], numbers: Sequence[Any], at: Sequence[tuple[CodeType, int]] = ()) -> list[Any]:
+    def run(self, leaves: Sequence[Any], numbers: Sequence[Any], called: Sequence[tuple[tuple[CodeType, int], Any]] = ()) -> list[Any]:
         """The wanted arrays, in order, of a graph of this structure with these leaves and numbers. Raises what a call raises.
 
-        at: of each call of the graph the user's instruction, which kernels name when they report a bad value later.
+        called: of each call of the graph the user's instruction and what that called, which errors name, also those that kernels report later.
         """
         arrays: list[Any] = [*leaves, *[None] * (self.places - len(leaves))]
-        for item, last in zip(self.items, self.last, strict=True):
-            if type(item) is Fused:
-                self._run_group(item, arrays, numbers)
-            else:
-                _run_call(item, arrays, numbers, at)  # type: ignore[arg-type]
-            for k in last:
-                arrays[k] = None
+        before = here.calling
+        try:
+            for item, last in zip(self.items, self.last, strict=True):
+                if type(item) is Fused:
+                    self._run_group(item, arrays, numbers)
+                else:
+                    _run_call(item, arrays, numbers, *(called[item.calls[0]] if called else (None, before)))  # type: ignore[arg-type]
+                for k in last:
+                    arrays[k] = None
+        finally:
+            here.calling = before
         return [_array(w, arrays, numbers) for w in self.wanted]
 
     def _run_group(self, group: Fused, arrays: list[Any], numbers: Sequence[Any]) -> None:
@@ -239,13 +244,14 @@ def _array(x: Any, arrays: Sequence[Any], numbers: Sequence[Any]) -> Any:
     return tuple([_array(y, arrays, numbers) for y in x]) if kind is tuple else x
 
 
-def _run_call(item: Opaque, arrays: list[Any], numbers: Sequence[Any], at: Sequence[tuple[CodeType, int]]) -> None:
+def _run_call(item: Opaque, arrays: list[Any], numbers: Sequence[Any], at: tuple[CodeType, int] | None, who: Any) -> None:
     given = [_array(x, arrays, numbers) for x in item.given]
+    here.calling = who
     if item.corner == WRITE:
         found: Sequence[Any] = (write(given, *item.results[0]),)  # type: ignore[misc]
     else:
         attrs = {**item.attrs, **{name: numbers[k] for name, k in item.drawn}} if item.drawn else item.attrs
-        found = run_corner(item.op, item.corner, item.function, given, attrs, item.on, len(item.outs), at[item.calls[0]] if at else None)
+        found = run_corner(item.op, item.corner, item.function, given, attrs, item.on, len(item.outs), at)
     for place, array, to, lies in zip(item.outs, found, item.results, item.lies, strict=True):
         if to is not None:
             arrays[place] = laid(item.name, array, to.shape, to.dtype, to.strides if lies else None)

@@ -14,6 +14,7 @@ from tritensor.ground import device_errors
 from tritensor.ground.device import device
 from tritensor.ground.numpy_warnings import quietly
 from tritensor.ground.strides import is_dense, memory_extent
+from tritensor.ground.thread_state import here
 from tritensor.kernels.parts.tapes import on_cpu
 from tritensor.ops.array import as_strided, device_of, element_strides, empty, lying, to_host, to_layout
 from tritensor.ops.lazy_array import window_of
@@ -30,7 +31,9 @@ def run_calls(calls: Sequence[Call], wanted: set[Value]) -> dict[Value, Exceptio
     for call in calls:
         for v in values_in(call.inputs):
             uses[v] = uses.get(v, 0) + 1
+    before = here.calling
     for call in calls:
+        here.calling = call.who
         error = next((failed[v] for v in values_in(call.inputs) if v in failed), None) if failed else None
         if error is None:
             try:
@@ -46,6 +49,7 @@ def run_calls(calls: Sequence[Call], wanted: set[Value]) -> dict[Value, Exceptio
             uses[v] -= 1
             if not uses[v] and v not in wanted and v.call is not None:
                 v.array = None
+    here.calling = before
     return failed
 
 

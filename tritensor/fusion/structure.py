@@ -157,7 +157,7 @@ def compute(calls: Sequence[Call], wanted: set[Value]) -> dict[Value, Exception]
     `run_calls`: when one does, all run one by one, so that what does not hang on it is computed all the same."""
     bound = plan_of(calls, wanted)
     try:
-        found = bound.plan.run(bound.leaves, bound.numbers, [c.at for c in calls])
+        found = bound.plan.run(bound.leaves, bound.numbers, [(c.at, c.who) for c in calls])
     except Exception:
         failed = run_calls(calls, wanted)
         if not failed:

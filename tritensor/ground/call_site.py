@@ -49,6 +49,8 @@ def was_raised_inside(trace: TracebackType) -> bool:
 
 def called_name() -> str:
     """The name of what the user's line called: of the outermost frame inside of tritensor that is no wrapper."""
+    if here.calling:
+        return here.calling
     frame = sys._getframe(1)
     name = frame.f_code.co_name
     # outwards, so that the last name kept is that of the public function and not of one that it calls

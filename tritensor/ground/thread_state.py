@@ -21,6 +21,7 @@ class _Here(threading.local):
         noting: what writes down the ops of a call that is being learnt (see tritensor/dispatch/plans/), or None.
         doing: the op and corner whose Python runs ("add forward"; "" for none), for error messages.
         segment: where ops are noted that are not to run yet (see tritensor/lazy_evaluation/), or None.
+        calling: what the user's line called, while a call that has waited runs ("" for none).
         config: the line of a tuned file that the corner's config comes from ("" for none), for error messages.
         capture: the graph capture that this thread has begun (see streams/capture.py), or None.
     """
@@ -33,6 +34,7 @@ class _Here(threading.local):
     noting: Any = None
     segment: Any = None
     doing = ""
+    calling = ""
     config = ""
     capture: Any = None
 

@@ -20,9 +20,11 @@ from typing import Any, BinaryIO
 
 from tritensor.ground.device import as_device
 from tritensor.ground.errors import CheckpointError
+from tritensor.ground.thread_state import run_waiting
 from tritensor.io import objects, safetensors
 from tritensor.io.atomic import atomic_write
 from tritensor.io.structure import Packer, unpack
+from tritensor.ops.lazy_array import at_once
 from tritensor.tensor.core import Tensor
 
 _VALUES, _PICKLE = "tritensor", "tritensor.pickle"  # keys of __metadata__
@@ -64,6 +66,7 @@ def save(
     >>> tt.load("state.pt")
     {'weight': tensor([1., 1.]), 'epoch': 3}
     """
+    run_waiting()
     foreign = None if pickle_module is pickle else pickle_module
     if foreign is not None and not hasattr(foreign, "Pickler"):
         raise TypeError(
@@ -222,7 +225,8 @@ def load(
                 f"{source.label}: mmap can only be used with files saved with _use_new_zipfile_serialization=True; leave mmap out, or save it again"
             )
         r = reading.Reader(source, map_location, not trusted, pickle_module, pickle_load_args)
-        return reading.load_archive(r) if kind == "zip" else reading.load_legacy(r)
+        with at_once():  # tensors are made as windows on memory that is there
+            return reading.load_archive(r) if kind == "zip" else reading.load_legacy(r)
     finally:
         source.release()
 

@@ -12,6 +12,7 @@ from tritensor.distributed.fsdp.flat import FlatShards, Member, Reduction
 from tritensor.distributed.fsdp.policies import MixedPrecisionPolicy
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.ground.errors import GradError
+from tritensor.ground.thread_state import run_waiting
 from tritensor.tensor.core import Tensor
 
 RESHARD = "fully_shard's reshard"  # the writer that a message names where backward meets a parameter that was given back
@@ -137,6 +138,7 @@ class ParameterGroup:
         if not self.is_whole:
             return
         self.is_whole = False
+        run_waiting()
         for m in self.members:
             m.register(m.shard)
             version = version_of(m.whole)

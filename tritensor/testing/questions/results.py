@@ -12,6 +12,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.cuda.emulator.dry_launches import without_values
 from tritensor.ground.strides import BACKWARDS, CONTIGUOUS, IMAGES, OWN, contiguous_strides, elementwise_strides, image_strides
 from tritensor.ops.array import CudaArray, element_strides
+from tritensor.ops.lazy_array import settle
 from tritensor.ops.table import ops, registry
 from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.layouts import Placed
@@ -37,11 +38,13 @@ def _strides(case: Case) -> list[str]:
         with no_grad():
             out = call(*[tensor(x) for x in given], **case.attrs())
         for name, y in zip(op.outputs, out if isinstance(out, tuple) else (out,), strict=False):
-            have, want = element_strides(y._array), wanted(op.layout, tuple(y._array.shape), given)
-            if describe_layout(y._array.shape, have) != describe_layout(y._array.shape, want):
-                found.append(f"{name} {tuple(y._array.shape)} of the {time} call has strides {have}; {op.layout} says {want}")
-            if type(y._array) not in (np.ndarray, CudaArray):
-                found.append(f"{name} holds a {type(y._array).__name__}, not an array")
+            want = wanted(op.layout, tuple(y._array.shape), given)
+            for array in (y._array, settle(y._array)):  # a lazy one says how it will lie
+                have = element_strides(array)
+                if describe_layout(array.shape, have) != describe_layout(array.shape, want):
+                    found.append(f"{name} {tuple(array.shape)} of the {time} call has strides {have}; {op.layout} says {want}")
+            if type(array) not in (np.ndarray, CudaArray):
+                found.append(f"{name} holds a {type(array).__name__}, not an array")
     return found
 
 

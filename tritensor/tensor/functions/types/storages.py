@@ -14,6 +14,7 @@ from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError
 from tritensor.ground.providers import provider
 from tritensor.ops.array import Array, CudaArray, device_of, from_host, to_host
+from tritensor.ops.lazy_array import compute_now
 from tritensor.tensor.copying import storage_vector
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.memory import from_file
@@ -191,10 +192,12 @@ def make_storage(kind: type[Kind], elements: Array) -> Kind:
 @function(free=False)
 def untyped_storage(x: Tensor) -> UntypedStorage:
     """The memory that x lies in, in bytes, for reading: nbytes(), data_ptr(), size()."""
+    compute_now(x)
     return make_storage(UntypedStorage, storage_vector(x._array, np.dtype(np.uint8)))
 
 
 @function(free=False)
 def storage(x: Tensor) -> TypedStorage:
     """The memory that x lies in, in elements of x's type, for reading: nbytes(), data_ptr(), size()."""
+    compute_now(x)
     return make_storage(TypedStorage, storage_vector(x._array, x._array.dtype))
