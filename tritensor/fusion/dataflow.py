@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.fusion.graph import BACKWARD, FORWARD, WRITE, Call, Value, Window
-from tritensor.fusion.steps import KINDS, Elementary, Number, Template, copy_template, numbers_in, template_of, uniform
+from tritensor.fusion.steps import KINDS, Elementary, Number, Template
+from tritensor.fusion.templates import copy_template, numbers_in, template_of, uniform
 from tritensor.ground.device import device
 from tritensor.kernels.parts.tapes.capture import ArraySpec
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from tritensor.fusion.dataflow import Lain, NumberSlot, Program, arrays_in, program_of
 from tritensor.fusion.graph import WRITE, Call, Value
-from tritensor.fusion.groups import Group, Groups
+from tritensor.fusion.group import Group
+from tritensor.fusion.groups import Groups
 from tritensor.fusion.running import laid, room, run_corner, run_group, write
 from tritensor.fusion.tapes import Fused, Operand, fused
 from tritensor.ground.device import device

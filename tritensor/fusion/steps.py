@@ -6,19 +6,15 @@ import dis
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.ground.device import gpu
 from tritensor.ground.strides import is_dense
 from tritensor.kernels.parts import backends
-from tritensor.kernels.parts.elementwise import unchanged
-from tritensor.kernels.parts.tapes.capture import Captured, steps_of
-from tritensor.ops import replay
+from tritensor.kernels.parts.tapes.capture import Captured
 from tritensor.ops.array import CudaArray
 from tritensor.ops.replay.steps import Folded, Pointwise, Spreading
-from tritensor.ops.table import Op
 
 Steps = tuple[int, ...]
 KINDS = frozenset("biufV")  # of numpy types that a tape's values have; V is bfloat16
@@ -98,115 +94,15 @@ class Template(NamedTuple):
     results: tuple[Result | None, ...]
 
 
-class _Opaque(Exception):
+class NotElementary(Exception):
     """A corner does what no elementary step says: its text says what."""
 
 
-_known: dict[Any, Template | str] = {}
-KNOWN = 8192
 LONG = 16384  # elements of a row beyond which rows must be many: a program walks each by itself
 MANY_ROWS = 128
 
 
-def template_of(
-    op: Op,
-    corner: Literal["forward"] | int,
-    args: tuple[Any, ...],
-    attrs: dict[str, Any],
-    numbers: tuple[Any, ...],
-    strides: tuple[Steps | None, ...],
-) -> Template | str:
-    """The template of a call; where the corner cannot be taken apart, why.
-
-    args: an ArraySpec for every array; numbers: those among args that only reach kernels (see `uniform_numbers`), whose values say nothing here.
-    strides: of each result as the op's layout rule says.
-    """
-    table = _known
-    key: Any = (op, corner, _form(args) if numbers else replay.value_part(args), replay.attributes_part(attrs), strides)
-    try:
-        return table[key]
-    except KeyError:
-        pass
-    except TypeError:  # an argument that cannot be hashed
-        key = None
-    if type(attrs.get("device")) is gpu(0).__class__:
-        attrs = {**attrs, "device": gpu(0)}
-    try:
-        made: Template | str = _template(op, corner, args, attrs, numbers, strides)
-    except _Opaque as error:
-        made = str(error) or "it is a kernel of its own"
-    if key is not None:
-        if len(table) >= KNOWN:
-            table.clear()
-        table[key] = made
-    return made
-
-
-def _forget() -> None:
-    global _known
-    _known = {}
-
-
-replay.when_forgotten.append(_forget)
-
-
-def _form(args: tuple[Any, ...]) -> Any:
-    """Arguments as a key, with the types of numbers in place of their values."""
-    return tuple([(type(a),) if type(a) is float or type(a) is int else replay.value_part(a) for a in args])
-
-
-@cache
-def uniform(op: Op, corner: Literal["forward"] | int) -> bool:
-    """Whether Python numbers among a corner's arguments only reach its kernels."""
-    if corner == "forward":
-        found: Any = op.forward
-    else:
-        found = None if op.backward is None else op.backward.functions[corner]
-    return bool(getattr(found, "uniform", False))
-
-
-def numbers_in(args: Any) -> list[Any]:
-    """The Python numbers among arguments."""
-    return [a for a in args if type(a) is float or type(a) is int]
-
-
-def _template(
-    op: Op, corner: Any, args: tuple[Any, ...], attrs: dict[str, Any], numbers: tuple[Any, ...], strides: tuple[Steps | None, ...]
-) -> Template:
-    captured = _captured(op, corner, args, attrs, {})
-    if not numbers:
-        return _Reader(captured, ()).template(strides)
-    # where the numbers go is seen by two captures with others
-    tries = []
-    for k in (1, 2):
-        others = _others(numbers, k)
-        tries.append(_Reader(_captured(op, corner, args, attrs, others), tuple(others.values())).template(strides))
-    if tries[0] != tries[1]:
-        raise _Opaque
-    return tries[0]
-
-
-def _others(numbers: tuple[Any, ...], k: int) -> dict[int, Any]:
-    """Numbers that no corner has by itself, of the types of these."""
-    return {
-        i: 128 - k * (len(numbers) + 1) + i if type(n) is int else type(n)((i + 1.0) * (0.7310586 if k == 1 else 0.8807971))
-        for i, n in enumerate(numbers)
-    }
-
-
-def _captured(op: Op, corner: Any, args: tuple[Any, ...], attrs: dict[str, Any], others: dict[int, Any]) -> Captured:
-    given, at = [], 0
-    for a in args:
-        if others and (type(a) is float or type(a) is int):
-            a, at = others[at], at + 1
-        given.append(a)
-    found = steps_of(op, corner, given, attrs)
-    if found is None:
-        raise _Opaque
-    return found
-
-
-class _Reader:
+class Reader:
     """The reading of one capture."""
 
     def __init__(self, captured: Captured, numbers: tuple[Any, ...]) -> None:
@@ -224,14 +120,14 @@ class _Reader:
         results = found if type(found) is tuple else (found,)
         results = (*results, *(None,) * (len(strides) - len(results)))
         if len(results) > len(strides):
-            raise _Opaque
+            raise NotElementary
         self.laid = {
             id(y.storage): s for y, s in zip(results, strides, strict=True) if y is not None and s is not None
         }  # strides of what is a result as it is
         self.shown = {id(y.storage): y for y in results if y is not None}
         own = [id(y.storage) for y in results if y is not None and id(y.storage) not in self.sources]
         if len(own) != len(set(own)):
-            raise _Opaque
+            raise NotElementary
         for step in self.captured.steps:
             if type(step) is Pointwise:
                 self.pointwise(step)
@@ -246,7 +142,7 @@ class _Reader:
         """Where an array lies: the source, bytes from its first element."""
         found = self.sources.get(id(x.storage))
         if found is None:
-            raise _Opaque
+            raise NotElementary
         source, start = found
         return source, x.offset * x.itemsize - start
 
@@ -257,7 +153,7 @@ class _Reader:
             return x.strides
         if x.shape == out.shape and x.strides == out.strides and x.offset == out.offset:
             return laid
-        raise _Opaque
+        raise NotElementary
 
     def result(self, y: CudaArray) -> Result:
         source, first = self.window(y)
@@ -266,7 +162,7 @@ class _Reader:
     def read(self, x: CudaArray, shape: tuple[int, ...], axes: Sequence[int]) -> Read:
         """An array that broadcasts to a shape, as a step over its axes reads it."""
         if x.dtype.kind not in KINDS or (x.dtype.kind == "V" and x.itemsize != 2) or x.itemsize > 8:
-            raise _Opaque
+            raise NotElementary
         source, first = self.window(x)
         lead = len(shape) - len(x.shape)
         own = self.strides_in(x)
@@ -275,7 +171,7 @@ class _Reader:
     def new(self, y: CudaArray, dims: Sequence[int | None]) -> tuple[int, Steps]:
         """Memory that a step fills with y: its number, its strides along the step's axes, whose dims in y are `dims`."""
         if id(y.storage) in self.sources or y.storage.nbytes != y.size * y.itemsize or not is_dense(y.shape, y.strides) or y.offset:
-            raise _Opaque  # a part of it, or memory that is there
+            raise NotElementary  # a part of it, or memory that is there
         shown = self.shown.get(id(y.storage))
         strides = y.strides
         if shown is not None and shown.shape == y.shape and shown.strides == y.strides:
@@ -295,7 +191,7 @@ class _Reader:
     # -- steps
     def pointwise(self, step: Pointwise) -> None:
         shape = step.outs[0].shape
-        axes = _axes(shape)
+        axes = axes_of(shape)
         given = [self.read(x, shape, axes) if isinstance(x, CudaArray) else self.number(x) for x in step.operands]
         for formula, picks, out in zip(step.formulas, step.picks, step.outs, strict=True):
             self.formula(formula, [given[k] for k in picks], out, shape, axes, step.wide)
@@ -304,17 +200,17 @@ class _Reader:
         """A formula's step."""
         reads, numbers, picks = _sorted_out(given)
         if out.dtype.kind not in KINDS or out.shape != shape:
-            raise _Opaque
+            raise NotElementary
         sizes = tuple([shape[d] for d in axes])
         made = self.new(out, axes)
         self.steps.append(Elementary(formula, sizes, frozenset(), reads, numbers, picks, (), (), (), (out.dtype,), (made,), wide))
 
     def folded(self, step: Folded) -> None:
         shape = step.xs[0].shape
-        axes = _axes(shape)
+        axes = axes_of(shape)
         rows = frozenset([k for k, d in enumerate(axes) if d in step.dims])
         if step.ordered or not rows:
-            raise _Opaque("it asks for places in a row" if rows else "its rows have one element")
+            raise NotElementary("it asks for places in a row" if rows else "its rows have one element")
         given = [self.read(x, shape, axes) for x in step.xs]
         reads, numbers, picks = _sorted_out([*given, *map(self.number, step.scalars), *map(self.number, step.numbers)])
         n, s = len(step.xs), len(step.scalars)
@@ -325,7 +221,7 @@ class _Reader:
             elif y.shape == tuple([m for d, m in enumerate(shape) if d not in step.dims]):
                 place = {d: k for k, d in enumerate([d for d in range(len(shape)) if d not in step.dims])}
             else:
-                raise _Opaque
+                raise NotElementary
             made.append(self.new(y, [None if d in step.dims else place[d] for d in axes]))
         sizes = tuple([shape[d] for d in axes])
         refuse_rows(sizes, rows, reads[0].strides)
@@ -340,12 +236,12 @@ class _Reader:
         """A formula over the tile, where it asks for no place in the row."""
         (out,) = step.ys if len(step.ys) == 1 else (None,)
         if out is None or step.ordered or not _ignores(step.formula, len(step.xs)):
-            raise _Opaque
+            raise NotElementary
         if out.dtype.kind not in FLOATS or any([x.dtype.kind not in "iufV" for x in step.xs]):
-            raise _Opaque
+            raise NotElementary
         wide = any([x.dtype == np.float64 for x in step.xs])
         shape = out.shape
-        axes = _axes(shape)
+        axes = axes_of(shape)
         xs = [self.read(x, shape, axes) for x in step.xs]
         # a kernel's number of 8 bytes is one of 4 beside values of 4
         scalars = [self.number(float(s) if not wide and type(s) is np.float64 else s) for s in step.scalars]
@@ -361,10 +257,10 @@ def refuse_rows(sizes: tuple[int, ...], rows: frozenset[int], strides: Steps) ->
     """Refuse to fold rows as they lie."""
     n = math.prod([sizes[k] for k in rows])
     if not fits(math.prod(sizes) // n, n):
-        raise _Opaque("it needs the whole sum first")
+        raise NotElementary("it needs the whole sum first")
     steps = [s for s in strides if s > 0]
     if steps and not any([strides[k] == min(steps) for k in rows]):
-        raise _Opaque("it folds leading axes")
+        raise NotElementary("it folds leading axes")
 
 
 def _arrays(args: Any) -> list[CudaArray]:
@@ -378,10 +274,10 @@ def _arrays(args: Any) -> list[CudaArray]:
     return found
 
 
-def _axes(shape: tuple[int, ...]) -> list[int]:
+def axes_of(shape: tuple[int, ...]) -> list[int]:
     """The dims that have more than one element; an array without elements has no steps."""
     if 0 in shape:
-        raise _Opaque
+        raise NotElementary
     return [d for d, n in enumerate(shape) if n != 1]
 
 
@@ -410,7 +306,7 @@ def _number_dtype(value: Any) -> np.dtype:
         return np.dtype(np.float32)
     if isinstance(value, np.generic) and value.dtype.kind in "iufb":
         return value.dtype
-    raise _Opaque
+    raise NotElementary
 
 
 @cache
@@ -419,16 +315,3 @@ def _ignores(formula: Any, place: int) -> bool:
     code = backends.body(formula).__code__
     name = code.co_varnames[place]
     return all([i.argval != name for i in dis.get_instructions(code) if i.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE"))])
-
-
-@cache
-def copy_template(shape: tuple[int, ...], dtype: np.dtype, strides: Steps, laid: Steps) -> Template | None:
-    """A copy of an array of these strides into memory that lies so."""
-    if 0 in shape or dtype.kind not in KINDS or dtype.itemsize > 8:
-        return None
-    axes = _axes(shape)
-    read = Read(0, 0, dtype, tuple([strides[d] for d in axes]))
-    made = ((0, tuple([laid[d] for d in axes])),)
-    wide = dtype == np.float64
-    step = Elementary(unchanged, tuple([shape[d] for d in axes]), frozenset(), (read,), (), (0,), (), (), (), (dtype,), made, wide)
-    return Template((step,), (Made(shape, laid, dtype),), (Result(~0, 0, laid),))

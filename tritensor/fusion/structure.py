@@ -10,7 +10,7 @@ from tritensor.fusion.dataflow import drawn_attributes
 from tritensor.fusion.graph import FORWARD, Call, Value, Window
 from tritensor.fusion.plan import Plan, plan
 from tritensor.fusion.running import run_calls
-from tritensor.fusion.steps import uniform
+from tritensor.fusion.templates import uniform
 from tritensor.ops import replay
 from tritensor.ops.table import Op
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.fusion.dataflow import Node, NumberSlot, Slot
-from tritensor.fusion.groups import Group
+from tritensor.fusion.group import Group
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 

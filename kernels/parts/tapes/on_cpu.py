@@ -80,7 +80,12 @@ def step_by_step(
 
 
 def _one_by_one(
-    tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int, shape: tuple[int, ...] | None
+    tape: Tape,
+    inputs: Sequence[np.ndarray],
+    numbers: Sequence[Any],
+    outs: Sequence[np.ndarray],
+    reduced: int,
+    shape: tuple[int, ...] | None,
 ) -> None:
     """Each step by itself."""
     # no result lies over an input: then it may be written before others are read
@@ -88,7 +93,8 @@ def _one_by_one(
     if shape is None:
         shape = np.broadcast_shapes(*[x.shape for x in (*outs, *inputs)])
     values: list[Any] = [x.reshape((1,) * (len(shape) - x.ndim) + x.shape) for x in inputs]
-    values += [np.full((1,) * len(shape), x, np.float32 if d.itemsize == 2 and d.kind != "i" and d.kind != "u" else d) for x, d in zip(numbers, tape.numbers, strict=True)]
+    kinds = [np.dtype(np.float32) if d.itemsize == 2 and d.kind not in "iu" else d for d in tape.numbers]
+    values += [np.full((1,) * len(shape), x, d) for x, d in zip(numbers, kinds, strict=True)]
     for way in ways(tape):
         step, given, told = way.tape.steps[0], [values[v] for v in way.arrays], [values[v] for v in way.numbers]
         space, own, rows = space_of(step, [(1,) * len(shape), *[x.shape for x in given]], shape[len(shape) - reduced :])
