@@ -32,7 +32,9 @@ class Graph:
             self.wanted &= made
             self.bound = plan_of(self.calls, self.wanted)
             self.plan = self.bound.plan
-            self.by_plan = [_values(x) for x in self.bound.plan.run(self.bound.leaves, self.bound.numbers, [(c.at, c.who) for c in self.calls])]
+            self.by_plan = [
+                _values(x) for x in self.bound.plan.run(self.bound.leaves, self.bound.numbers, [(c.at, c.who) for c in self.calls])
+            ]
             assert not run_calls(self.calls, self.wanted)
             self.by_calls = [_values(v.array) for v in self.bound.wanted]
 

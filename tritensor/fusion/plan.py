@@ -120,13 +120,13 @@ class Plan:
         return [_array(w, arrays, numbers) for w in self.wanted]
 
     def _run_group(self, group: Fused, arrays: list[Any], numbers: Sequence[Any]) -> None:
-        given = [_array(View(*x), arrays, numbers) for x in group.inputs]
+        given = [window_of(arrays[x.place], x.shape, x.dtype, x.strides, x.first) for x in group.inputs]
         told = [n.kind(numbers[n.place]) if type(n) is NumberSlot else n for n in group.numbers]
         outs = []
         for out in group.outs:
             to, donor = self.memory[out.place], self.donors.get(out.place, -1)
-            arrays[out.place] = room(*to) if donor < 0 else window_of(arrays[donor], to.shape, to.dtype, to.strides, 0)
-            outs.append(_array(View(*out), arrays, numbers))
+            made = arrays[out.place] = room(*to) if donor < 0 else window_of(arrays[donor], to.shape, to.dtype, to.strides, 0)
+            outs.append(window_of(made, out.shape, out.dtype, out.strides, out.first))
         run_group(group, given, told, outs)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import CodeType
 from typing import Any
 
@@ -13,7 +14,7 @@ from tritensor.fusion.tapes import Fused
 from tritensor.ground import device_errors
 from tritensor.ground.device import device
 from tritensor.ground.numpy_warnings import quietly
-from tritensor.ground.strides import is_dense, memory_extent
+from tritensor.ground.strides import is_dense, is_ordered, memory_extent
 from tritensor.ground.thread_state import here
 from tritensor.kernels.parts.tapes import on_cpu
 from tritensor.ops.array import as_strided, device_of, element_strides, empty, lying, to_host, to_layout
@@ -122,10 +123,21 @@ def lay(array: Any, strides: tuple[int, ...]) -> Any:
 
 def room(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...], on: device) -> Any:
     """An uninitialised array that lies so: in memory of its own, which has gaps where the strides leave some."""
-    if is_dense(shape, strides) or 0 in shape:
-        return empty(shape, dtype, on, None if 0 in shape else strides)
+    in_order, low, span = _lying(shape, strides)
+    if span == 0:
+        return empty(shape, dtype, on, None if in_order else strides)
+    return as_strided(empty((span,), dtype, on)[-low:], shape, strides)
+
+
+@lru_cache(maxsize=4096)
+def _lying(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[bool, int, int]:
+    """Whether elements lie in C order, and, where they leave gaps or go backwards, how far the lowest lies from the first, and how many places they span."""
+    if 0 in shape or is_ordered(shape, strides, range(len(shape))):
+        return True, 0, 0
+    if is_dense(shape, strides):
+        return False, 0, 0
     low, high = memory_extent(shape, strides)
-    return as_strided(empty((high - low + 1,), dtype, on)[-low:], shape, strides)
+    return False, low, high - low + 1
 
 
 def write(given: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...], on: device) -> Any:
