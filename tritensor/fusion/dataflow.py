@@ -254,7 +254,12 @@ class _Builder:
         wanted: list[Value | None] = [None] * len(template.results)
         for v, p in pairs:
             result = template.results[p]
-            if result is None or (v.dtype.kind not in KINDS and not _lies_so(v.shape, result.strides, v.strides)):
+            if (
+                result is None
+                or result.shape != v.shape
+                or result.dtype != v.dtype
+                or (v.dtype.kind not in KINDS and not _lies_so(v.shape, result.strides, v.strides))
+            ):
                 return None  # a view that nobody could copy
             wanted[p] = v
         found = self.steps(k, template, arrays, on, wanted, slots)

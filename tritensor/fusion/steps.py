@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritensor.fusion.spaces import Steps, one_step
 from tritensor.ground.strides import is_dense
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.tapes.capture import Captured
 from tritensor.ops.array import CudaArray
 from tritensor.ops.replay.steps import Folded, Pointwise, Spreading
 
-Steps = tuple[int, ...]
 KINDS = frozenset("biufV")  # of numpy types that a tape's values have; V is bfloat16
 FLOATS = frozenset("fV")
 
@@ -84,6 +84,8 @@ class Result(NamedTuple):
     source: int
     first: int
     strides: Steps
+    shape: tuple[int, ...]
+    dtype: np.dtype
 
 
 class Template(NamedTuple):
@@ -157,7 +159,7 @@ class Reader:
 
     def result(self, y: CudaArray) -> Result:
         source, first = self.window(y)
-        return Result(source, first, self.strides_in(y))
+        return Result(source, first, self.strides_in(y), y.shape, y.dtype)
 
     def read(self, x: CudaArray, shape: tuple[int, ...], axes: Sequence[int]) -> Read:
         """An array that broadcasts to a shape, as a step over its axes reads it."""
@@ -224,7 +226,7 @@ class Reader:
                 raise NotElementary
             made.append(self.new(y, [None if d in step.dims else place[d] for d in axes]))
         sizes = tuple([shape[d] for d in axes])
-        refuse_rows(sizes, rows, reads[0].strides)
+        refuse_rows(sizes, rows, [r.strides for r in reads])
         self.steps.append(
             Elementary(
                 step.functions, sizes, rows, reads, numbers, picks[:n], picks[n : n + s], picks[n + s :], step.states, tuple([y.dtype for y in step.ys]),
@@ -253,14 +255,17 @@ def fits(rows: int, n: int) -> bool:
     return n <= LONG or rows >= MANY_ROWS
 
 
-def refuse_rows(sizes: tuple[int, ...], rows: frozenset[int], strides: Steps) -> None:
-    """Refuse to fold rows as they lie."""
+def refuse_rows(sizes: tuple[int, ...], rows: frozenset[int], reads: Sequence[Steps]) -> None:
+    """Refuse to fold rows as they lie: `reads` are the strides of what is folded."""
     n = math.prod([sizes[k] for k in rows])
     if not fits(math.prod(sizes) // n, n):
         raise NotElementary("it needs the whole sum first")
-    steps = [s for s in strides if s > 0]
-    if steps and not any([strides[k] == min(steps) for k in rows]):
+    steps = [s for s in reads[0] if s > 0]
+    if steps and not any([reads[0][k] == min(steps) for k in rows]):
         raise NotElementary("it folds leading axes")
+    for axes in ([k for k in range(len(sizes)) if k in rows], [k for k in range(len(sizes)) if k not in rows]):
+        if not all([one_step([sizes[k] for k in axes], [s[k] for k in axes]) for s in reads]):
+            raise NotElementary("its rows lie in several pieces")
 
 
 def _arrays(args: Any) -> list[CudaArray]:

@@ -147,7 +147,8 @@ def fused(group: Group) -> Fused:
     for (place, dtype, first, _), a, b in zip(lying, head_steps, tail_steps, strict=True):
         own = (*a, *b)
         operands.append(Operand(place, tuple([n if s else 1 for n, s in zip(shape, own, strict=True)]), dtype, own, first))
-    calls = tuple(dict.fromkeys([p.node.call for p in group.nodes]))
+    constants = [slot.node.call for slot in made.constants if slot.node is not None]
+    calls = tuple(dict.fromkeys([*constants, *[p.node.call for p in group.nodes]]))
     return Fused(
         made.tape(outs), tuple(operands[len(outs) :]), tuple(made.numbers), tuple(operands[: len(outs)]), shape,
         len(head) if rows else len(shape), calls,

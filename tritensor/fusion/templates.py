@@ -126,4 +126,4 @@ def copy_template(shape: tuple[int, ...], dtype: np.dtype, strides: Steps, laid:
     made = ((0, tuple([laid[d] for d in axes])),)
     wide = dtype == np.float64
     step = Elementary(unchanged, tuple([shape[d] for d in axes]), frozenset(), (read,), (), (0,), (), (), (), (dtype,), made, wide)
-    return Template((step,), (Made(shape, laid, dtype),), (Result(~0, 0, laid),))
+    return Template((step,), (Made(shape, laid, dtype),), (Result(~0, 0, laid, shape, dtype),))
