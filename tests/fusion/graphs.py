@@ -48,8 +48,8 @@ class Graph:
         """The calls that run as they are."""
         return [i.name for i in self.plan.items if type(i) is Opaque]
 
-    def check(self, tolerance: float = 2e-5) -> Graph:
-        """Raise AssertionError where the plan gives other values than the calls; they may differ by `tolerance` of the largest."""
+    def check(self, tolerance: float = 2e-5, least: float = 1e-30) -> Graph:
+        """Raise AssertionError where the plan gives other values than the calls; they may differ by `tolerance` of the largest, or of `least`."""
         check_order(self.plan)
         for a, b in zip(self.by_plan, self.by_calls, strict=True):
             assert a.shape == b.shape
@@ -59,7 +59,7 @@ class Graph:
                 continue
             x, y = a.astype(np.float64), b.astype(np.float64)
             assert np.array_equal(np.isnan(x), np.isnan(y))
-            size = np.abs(np.where(np.isfinite(y), y, 0)).max(initial=1e-30)
+            size = np.abs(np.where(np.isfinite(y), y, 0)).max(initial=least)
             with np.errstate(invalid="ignore"):
                 assert np.all((x == y) | np.isnan(y) | (np.abs(x - y) <= tolerance * size)), (a, b)
         return self
