@@ -84,6 +84,8 @@ class Generator:
             blocks *= factor_of_draws()
         if here.capture is not None:
             return here.capture.draw(self, blocks)
+        if here.places:
+            return here.places.pop(0)  # type: ignore[no-any-return]
         place = self.take(blocks)
         if here.noting is not None:
             here.noting.note_draw(blocks if self is default_generator else None, place)

@@ -28,14 +28,16 @@ from tritensor.kernels.factorizations.matrices import (
     symmetric,
 )
 from tritensor.kernels.parts.gemm import blas
+from tritensor.ops.lazy_array import settle
 from tritensor.ops.table import Sample, Spec, op, ops
 
 
 def _refuse_phase(name: str, diagonal: Any) -> None:
     """Complex eigenvectors are given up to a phase; what depends on it has no gradient."""
-    if not isinstance(diagonal._array, np.ndarray):  # inside a transform, which has no numbers to look at
+    array = settle(diagonal._array)
+    if not isinstance(array, np.ndarray):  # inside a transform, which has no numbers to look at
         return
-    if diagonal._array.dtype.kind == "c" and diagonal._array.size and not np.allclose(diagonal._array.imag, 0.0, atol=1e-2):
+    if array.dtype.kind == "c" and array.size and not np.allclose(array.imag, 0.0, atol=1e-2):
         raise GradError(
             f"{name}: the loss depends on the phase of complex eigenvectors, which is not defined; make it of V diag(f(L)) V^-1 or of absolute values"
         )

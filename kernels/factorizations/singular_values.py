@@ -26,6 +26,7 @@ from tritensor.kernels.factorizations.matrices import (
     rows,
 )
 from tritensor.kernels.parts.gemm import blas
+from tritensor.ops.lazy_array import settle
 from tritensor.ops.table import Sample, Spec, op, ops
 from tritensor.ops.table.shape_rules import broadcast
 
@@ -123,8 +124,8 @@ def _refuse_phase(of_u: Any, of_v: Any) -> None:
     """Complex singular vectors are given up to a common phase; what depends on it has no gradient."""
     total: Any = 0.0
     for x in (of_u, of_v):
-        if x is not None and isinstance(x._array, np.ndarray):  # inside a transform there are no numbers to look at
-            total = total + np.imag(x._array.diagonal(0, -2, -1))
+        if x is not None and isinstance(array := settle(x._array), np.ndarray):  # inside a transform there are no numbers to look at
+            total = total + np.imag(array.diagonal(0, -2, -1))
     if np.size(total) and not np.allclose(total, 0.0, atol=1e-2):
         raise GradError(
             "svd: the loss depends on the phase of complex singular vectors, which is not defined; make it of U diag(f(S)) Vh or of absolute values"

@@ -22,9 +22,9 @@ from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.kernels.parts.cpu.summation import summed
 from tritensor.kernels.parts.elementwise import run, scalar
 from tritensor.kernels.parts.formula_llvm import formula_loop, to_common_layout
-from tritensor.kernels.parts.formulas.template_args import bound
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, zero
+from tritensor.kernels.parts.templates.template_args import bound
 from tritensor.llvm.loops import MANY
 from tritensor.llvm.passes.reduce import FormulaSum
 from tritensor.ops.array import CudaArray

@@ -5,186 +5,29 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 import triton
-import triton.language as tl
 
-from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.thread_state import here
 from tritensor.kernels.parts import backends, formula_llvm, maths
 from tritensor.kernels.parts.allocation import allocate_result
-from tritensor.kernels.parts.configs.element_tiles import FEW, LARGE, SMALL, ElementTile, Heavy
 from tritensor.kernels.parts.configs.element_tiles import HEAVY as HEAVY
+from tritensor.kernels.parts.configs.element_tiles import Heavy
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.half_precision.variants import half_variants
-from tritensor.kernels.parts.launch_rules import config_of
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
-from tritensor.kernels.parts.view_arithmetic import merge_axes
+from tritensor.kernels.parts.tapes.pointwise import run_steps
+from tritensor.kernels.parts.tapes.separate_steps import Steps
 from tritensor.ops.array import CudaArray
 from tritensor.ops.replay.steps import Pointwise, StepRecorder
 from tritensor.ops.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
 from tritensor.ops.table.formula_checks import as_tuple, refuse_formulas
 from tritensor.ops.table.shape_rules import refuse_kind
 from tritensor.ops.table.signature import signature
-
-
-@triton.jit
-def _coordinates(row, sizes):
-    """Coordinates of a row number along every axis but the last, innermost first."""
-    found = ()
-    for d in tl.static_range(len(sizes) - 1):
-        if d == len(sizes) - 2:
-            found = found + (row,)  # type: ignore[assignment]
-        else:
-            found = found + (row % sizes[len(sizes) - 2 - d],)  # type: ignore[assignment]
-            row = row // sizes[len(sizes) - 2 - d]
-    return found
-
-
-@triton.jit
-def _offset(row, col, coordinates, strides, LAST: tl.constexpr):
-    """sum of coordinate * stride. LAST tells what the compiler must know of the last axis: 0 it is broadcast, 1 its stride
-    is 1, 2 any other, 3 any other, but the axis before it has stride 1."""
-    offset = tl.zeros_like(row)  # (rows, 1)
-    for d in tl.static_range(len(strides) - 1):
-        if d == 0 and LAST == 3:
-            offset += coordinates[d]
-        else:
-            offset += coordinates[d] * strides[len(strides) - 2 - d]
-    if LAST == 1:
-        offset = offset + col  # (rows, cols)
-    elif LAST != 0:
-        offset = offset + col * strides[len(strides) - 1]
-    return offset
-
-
-@triton.jit
-def _values(ins, scalars, row, col, coordinates, rows, cols, strides, first, LAST: tl.constexpr, COMPUTE: tl.constexpr, MASKED: tl.constexpr):  # fmt: skip
-    """Every operand's tile, floats widened to COMPUTE and booleans to int8, then the scalars."""
-    found = ()
-    for i in tl.static_range(len(ins)):
-        at = ins[i] + _offset(row, col, coordinates, strides[first + i], LAST[first + i])
-        if MASKED:
-            mask = (row < rows) if LAST[first + i] == 0 else (row < rows) & (col < cols)
-            x = tl.load(at, mask=mask, other=1)
-        else:
-            x = tl.load(at)
-        if x.dtype.is_floating():
-            x = x.to(COMPUTE)
-        elif x.dtype == tl.int1:
-            x = x.to(tl.int8)
-        found = found + (x,)  # type: ignore[assignment]
-    for i in tl.static_range(len(scalars)):
-        found = found + (tl.broadcast_to(scalars[i], (1, 1)),)  # type: ignore[assignment]
-    return found
-
-
-@triton.jit
-def _tile(
-    outs, ins, scalars, row, col, rows, sizes, strides,
-    FORMULAS: tl.constexpr, PICKS: tl.constexpr, LAST: tl.constexpr, COMPUTE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, MASKED: tl.constexpr,
-):  # fmt: skip
-    cols = sizes[len(sizes) - 1]
-    coordinates = _coordinates(row, sizes)
-    values = _values(ins, scalars, row, col, coordinates, rows, cols, strides, len(outs), LAST, COMPUTE, MASKED)
-    for o in tl.static_range(len(outs)):
-        args = ()
-        for k in tl.static_range(len(PICKS[o])):
-            args = args + (values[PICKS[o][k]],)  # type: ignore[assignment]
-        y = FORMULAS[o](*args)
-        y = tl.broadcast_to(maths.stored(y, outs[o].dtype.element_ty), (ROWS, COLS))
-        at = outs[o] + _offset(row, col, coordinates, strides[o], LAST[o])
-        if MASKED:
-            tl.store(at, y, mask=(row < rows) & (col < cols))
-        else:
-            tl.store(at, y)
-
-
-# outs[o][i] = FORMULAS[o](operand[i] for each operand it picks), over axes collapsed as far as all strides allow
-@triton.jit
-def _kernel(
-    outs, ins, scalars, rows, sizes, strides,
-    FORMULAS: tl.constexpr, PICKS: tl.constexpr, LAST: tl.constexpr, COMPUTE: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
-):  # fmt: skip
-    program = tl.program_id(0)
-    if LONG_OFFSETS:
-        program = program.to(tl.int64)
-    cols = sizes[len(sizes) - 1]
-    top, left = 0, program * COLS
-    if len(sizes) > 1:  # for one row a division would cost as much as the rest
-        across = tl.cdiv(cols, COLS)
-        top, left = program // across * ROWS, program % across * COLS
-    row = top + tl.arange(0, ROWS)[:, None]  # (ROWS, 1)
-    col = left + tl.arange(0, COLS)[None, :]  # (1, COLS)
-    # A mask with a bound that does not divide by 16 makes every access scalar: only the edge pays for it.
-    if (top + ROWS <= rows) & (left + COLS <= cols):
-        _tile(outs, ins, scalars, row, col, rows, sizes, strides, FORMULAS, PICKS, LAST, COMPUTE, ROWS, COLS, False)
-    else:
-        _tile(outs, ins, scalars, row, col, rows, sizes, strides, FORMULAS, PICKS, LAST, COMPUTE, ROWS, COLS, True)
-
-
-class Plan(NamedTuple):
-    """A call cut into tiles: collapsed sizes, strides of every array over them, what is known of last strides, the tile."""
-
-    grid: tuple[int]
-    rows: int
-    sizes: tuple[int, ...]
-    strides: tuple[tuple[int, ...], ...]
-    last: tuple[int, ...]
-    long_offsets: bool
-    tile: tuple[int, int]
-    crossed: bool
-
-
-def collapse(shape: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Merge neighbouring axes that every array steps through evenly, and drop axes of size 1; at least one axis is left."""
-    sizes, merged = merge_axes(shape, strides)
-    return (sizes, tuple(merged)) if sizes else ((1,), ((1,),) * len(strides))
-
-
-def _expanded(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    """An array's strides over the broadcast shape."""
-    lead = len(shape) - len(own)
-    return (0,) * lead + tuple(0 if n == 1 else s for n, s in zip(own, strides, strict=True))
-
-
-def _tile_shape(rows: int, cols: int, crossed: bool, large: int = LARGE, exact: int = 0) -> tuple[int, int]:
-    """Rows and columns of a tile, of `exact` elements where that is not 0. `crossed`: some array is contiguous along the rows, so that a square
-    tile serves both ways."""
-    total = exact or (SMALL if rows * cols <= FEW else large)
-    if rows == 1:
-        return 1, total
-    across = total
-    if crossed:
-        across = 32 if total >= LARGE else 16
-    else:
-        while across > 16 and -(-cols // across) * across > 1.25 * cols:
-            across //= 2
-    across = min(across, triton.next_power_of_2(cols))
-    return min(total // across, triton.next_power_of_2(rows)), across
-
-
-@lru_cache(maxsize=4096)
-def _plan(shape: tuple[int, ...], layouts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], large: int = LARGE, exact: int = 0) -> Plan:
-    """The plan of a call with result `shape` and arrays of these (shape, strides), in tiles of `large` elements where there are many, of `exact`
-    whatever there is where that is not 0."""
-    expanded = [_expanded(shape, own, steps) for own, steps in layouts]
-    # axes as the result lies, so that it is written along memory
-    order = sorted(range(len(shape)), key=lambda d: -abs(expanded[0][d]))
-    sizes, strides = collapse(tuple([shape[d] for d in order]), [tuple([steps[d] for d in order]) for steps in expanded])
-    cols = sizes[-1]
-    rows = math.prod(sizes[:-1])
-    crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 0 for s in strides)
-    tile = _tile_shape(rows, cols, crossed, large, exact)
-    reach = max(sum(abs(step) * (size - 1) for step, size in zip(s, sizes, strict=True)) for s in strides)
-    grid = (-(-rows // tile[0]) * -(-cols // tile[1]),)
-    long_offsets = max(reach, rows * cols) >= 2**31 - 2 * max(LARGE, exact)
-    last = tuple(s[-1] if s[-1] in (0, 1) else 3 if len(s) > 1 and s[-2] == 1 else 2 for s in strides)
-    return Plan(grid, rows, sizes, strides, last, long_offsets, tile, crossed)
 
 
 def scalar(value: Any, dtype: np.dtype) -> Any:
@@ -225,19 +68,9 @@ def run(
                 order.append(seen_numbers)
                 seen_numbers += 1
         picks = [[order[k] for k in pick] for pick in picks]
-    large = heavy.get(max([x.itemsize for x in (*outs, *arrays)]), LARGE) if heavy else LARGE
-    layouts = tuple([(x.shape, x.strides) for x in (*outs, *arrays)])
-    plan = _plan(shape, layouts, large)
-    rule = ElementTile(SMALL if plan.rows * plan.sizes[-1] <= FEW else large)
-    key = (plan.rows, plan.sizes[-1], plan.crossed, max([x.itemsize for x in (*outs, *arrays)]), (arrays or outs)[0].dtype)
-    tile = config_of("elementwise", key, rule)
-    if tile.elements != rule.elements:
-        plan = _plan(shape, layouts, large, tile.elements)
-    launch(
-        _kernel, plan.grid, tuple(outs), tuple(arrays), tuple(numbers), plan.rows, plan.sizes, plan.strides,
-        FORMULAS=half_variants(formulas, outs, double), PICKS=tuple(map(tuple, picks)), LAST=plan.last, COMPUTE=tl.float64 if double else tl.float32,
-        LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
-    )  # fmt: skip
+    first, wide = len(operands), (1 << len(outs)) - 1 if double else 0
+    steps = Steps(half_variants(formulas, outs, double), tuple(map(tuple, picks)), wide, tuple(range(first, first + len(outs))))
+    run_steps(steps, tuple(arrays), tuple(numbers), tuple(outs), heavy)
 
 
 def _step(

@@ -18,8 +18,8 @@ from tritensor.ground.thread_state import here
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, reduced, reduction_blocks, splits_of
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
-from tritensor.kernels.parts.formulas.template_args import bound
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
+from tritensor.kernels.parts.templates.template_args import bound
 from tritensor.ops.array import CudaArray
 from tritensor.ops.replay.steps import Folded, Spreading, StepRecorder
 from tritensor.ops.table import Op, Sample, Spec, normal_dims, op, refuse_kind
@@ -127,7 +127,7 @@ def upcast(x):
 
 
 @triton.jit
-def _as_tuple(x, N: tl.constexpr):
+def as_tuple(x, N: tl.constexpr):
     """Functions that handle one value may return it bare."""
     if N == 1:
         return (x,)
@@ -136,7 +136,7 @@ def _as_tuple(x, N: tl.constexpr):
 
 
 @triton.jit
-def _nothing(SHAPE: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr):
+def nothing(SHAPE: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr):
     """The state of no elements at all."""
     state = ()
     for k in tl.static_range(len(STATES)):
@@ -145,12 +145,12 @@ def _nothing(SHAPE: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr):
 
 
 @triton.jit
-def _mapped(values, index, numbers, inside, MAP: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr):
+def mapped_state(values, index, numbers, inside, MAP: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr):
     """The state of every element of a tile; of lanes outside the array, the state of nothing."""
     if MAP is None:
         mapped = values
     else:
-        mapped = _as_tuple(MAP(*values, index, *numbers), len(STATES))
+        mapped = as_tuple(MAP(*values, index, *numbers), len(STATES))
     state = ()
     for k in tl.static_range(len(STATES)):
         state = state + (tl.where(inside, mapped[k].to(STATES[k]), tl.full((1, 1), IDENTITY[k], STATES[k])),)
@@ -187,13 +187,13 @@ def _reduce_kernel(
     begin = split * tiles_per_program
     end = tl.minimum(begin + tiles_per_program, tiles)
     per_row = _per_row(xs, bases, rows_in, INNER)
-    state = _nothing((BM, BN), IDENTITY, STATES)
+    state = nothing((BM, BN), IDENTITY, STATES)
     at = begin // tl.maximum(tiles_inner, 1)
     start = (begin - at * tiles_inner) * BN
     ends = 0
     # a sum of CHAIN tiles joins the grand total: no element is added to a number much larger than it more often than that
     for link in range(begin, end, CHAIN):
-        part = state if WALK is not None else _nothing((BM, BN), IDENTITY, STATES)
+        part = state if WALK is not None else nothing((BM, BN), IDENTITY, STATES)
         for t in range(link, tl.minimum(link + CHAIN, end)):
             col = start + tl.arange(0, BN)
             cols_in = (col < inner)[None, :]
@@ -204,22 +204,22 @@ def _reduce_kernel(
                 xs, per_row, bases, o, outer, outer_strides, col, inner_strides, rows_in, cols_in, whole, ALIGN, INNER, BRANCH
             )  # (BM, BN)
             index = tl.broadcast_to((o * inner + col)[None, :], (BM, BN))
-            new = _mapped(values, index, numbers, rows_in & cols_in, MAP, IDENTITY, STATES)
+            new = mapped_state(values, index, numbers, rows_in & cols_in, MAP, IDENTITY, STATES)
             last = (start + BN >= inner).to(tl.int32)
             ends += last
             # a mean that moves with each element has no use for chains, whose totals it would weigh anew
             if WALK is not None:
                 so_far, share = _counts(t + 1 - begin, ends, inner - (tiles_inner - 1) * BN, STATES[0], BN)
-                part = _as_tuple(WALK(*part, *new, so_far, share), len(STATES))
+                part = as_tuple(WALK(*part, *new, so_far, share), len(STATES))
             else:
-                part = _as_tuple(COMBINE(*part, *new), len(STATES))
+                part = as_tuple(COMBINE(*part, *new), len(STATES))
             at += last
             start = (start + BN) * (1 - last)
-        state = part if WALK is not None else _as_tuple(COMBINE(*state, *part), len(STATES))
+        state = part if WALK is not None else as_tuple(COMBINE(*state, *part), len(STATES))
     # across the tile's columns once, after the walk: inside it every step would cross threads
     state = FOLD(state)  # (BM,)
     if FINISH is not None:
-        state = _as_tuple(FINISH(*state, *scalars), len(ys))
+        state = as_tuple(FINISH(*state, *scalars), len(ys))
     for k in tl.static_range(len(ys)):
         at = split.to(index_type) * rows + row
         tl.store(ys[k] + at, state[k].to(ys[k].dtype.element_ty), mask=row < rows)
@@ -248,7 +248,7 @@ def _spread_kernel(
     bases = _bases(row, kept, kept_strides, ALIGN, KEPT)
     values = _tile(xs, (), bases, o, outer, outer_strides, col, inner_strides, rows_in, cols_in, False, ALIGN, INNER, False)
     index = tl.broadcast_to((o * inner + col)[None, :], (BM, BN))
-    found = _as_tuple(FORMULA(*values, index, *scalars), len(ys))
+    found = as_tuple(FORMULA(*values, index, *scalars), len(ys))
     for k in tl.static_range(len(ys)):
         pointers = _address(
             ys[k], bases[len(xs) + k], o, outer, outer_strides[len(xs) + k], col, inner_strides[len(xs) + k], ALIGN, INNER[len(xs) + k]
@@ -262,7 +262,7 @@ def _fold(state):  # type: ignore[no-untyped-def]
 
 
 @cache
-def _fold_of(combine: Any) -> Any:
+def fold_of(combine: Any) -> Any:
     """`tl.reduce` bound to one combine function."""
     return bound(_fold, combine.__name__, combine=combine)
 
@@ -334,8 +334,8 @@ def fold(
         _reduce_kernel, (row_blocks * splits,), tuple(xs), targets, view.kept, view.kept_strides, view.outer, view.outer_strides, view.inner,
         view.inner_strides, view.rows, tiles, per_program, splits, scalars if splits == 1 else (), numbers, MAP=functions.map, COMBINE=functions.combine,
         WALK=functions.walk,
-        FOLD=_fold_of(functions.combine), FINISH=functions.finish if splits == 1 else None, IDENTITY=functions.identity(states),
-        STATES=tuple(_triton(d) for d in states), KEPT=view.kept_kinds, INNER=kinds, ALIGN=view.align,
+        FOLD=fold_of(functions.combine), FINISH=functions.finish if splits == 1 else None, IDENTITY=functions.identity(states),
+        STATES=tuple(triton_type(d) for d in states), KEPT=view.kept_kinds, INNER=kinds, ALIGN=view.align,
         BRANCH=view.rows == 1 and len(view.outer) == 1, LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=tile_rows, BN=tile_columns,
     )  # fmt: skip
     # the totals of all splits, in a fixed order: results repeat bit for bit
@@ -367,7 +367,8 @@ def spread(
 
 
 @cache
-def _triton(dtype: np.dtype) -> Any:
+def triton_type(dtype: np.dtype) -> Any:
+    """A type as Triton names it."""
     return tl.int1 if dtype == np.bool_ else getattr(tl, dtypes.of(dtype).name)
 
 

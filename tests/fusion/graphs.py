@@ -25,6 +25,8 @@ class Graph:
             self.held = program()  # what is dropped by then need not be computed
             segment = thread_state.here.segment
             assert segment is not None
+            if segment.cursor.follows:  # a program that was seen before has not been noted
+                segment.cursor.leave()
             held = [s for mark in segment.storages if (s := mark()) is not None and s.value is not None]
             self.wanted: set[Value] = {s.value for s in held}
             self.calls: list[Call] = needed(list(segment.calls), self.wanted)

@@ -17,7 +17,8 @@ from tritensor.kernels.convolution.gpu import depthwise, gathered
 from tritensor.kernels.images import adaptive_max, axis_kernel, patches
 from tritensor.kernels.images.grid_sampling import gpu as grid_sampling
 from tritensor.kernels.losses.ctc import op as ctc
-from tritensor.kernels.parts import elementwise, reduction
+from tritensor.kernels.parts import reduction
+from tritensor.kernels.parts.tapes import pointwise
 from tritensor.kernels.pooling import average_pooling, max_pooling
 from tritensor.ops.replay.corner import forget
 from tritensor.ops.table import registry
@@ -35,7 +36,7 @@ PLACES: dict[str, tuple[Any, str, tuple[str, ...]]] = {  # where it is decided, 
     "patches": (patches, "long_offsets", ("im2col", "col2im")),
     "convolution": (gathered, "long_offsets", ("conv2d", "conv2d_input", "conv2d_weight")),
     "depthwise convolution": (depthwise, "long_offsets", ("conv2d", "conv2d_input", "conv2d_weight")),
-    "elementwise": (elementwise, "_plan", ("add", "where", "clamp")),
+    "pointwise tapes": (pointwise, "_plan", ("add", "where", "clamp")),
     "reduction": (reduction, "layout", ("sum", "max_dim", "prod")),
 }
 

@@ -192,7 +192,7 @@ def test_one_bad_kernel_does_not_cost_the_rest(tmp_path: Path) -> None:
     def row(spec: Any, arch: int) -> Any:
         if "_fill" in spec.kernel.__name__:
             raise LaunchError("it does not compile\nfor a reason")
-        if any(getattr(f, "__name__", "") == "_sub" for _, v in spec.constants if isinstance(v, tuple) for f in v):
+        if ":_sub)" in repr(spec.constants):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(spec, arch)
 

@@ -16,12 +16,13 @@ from tritensor.ground.device import device
 from tritensor.ground.numpy_warnings import quietly
 from tritensor.ground.strides import is_dense, is_ordered, memory_extent
 from tritensor.ground.thread_state import here
+from tritensor.kernels.parts.rows.row_tapes import run_rows
 from tritensor.kernels.parts.tapes import on_cpu
-from tritensor.ops.array import as_strided, device_of, element_strides, empty, lying, to_host, to_layout
+from tritensor.kernels.parts.tapes.pointwise import run_tape
+from tritensor.ops.array import as_strided, device_of, element_strides, empty, lying, to_layout
 from tritensor.ops.lazy_array import window_of
 from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import Op, registry
-from tritensor.ops.transfer import moved
 
 
 def run_calls(calls: Sequence[Call], wanted: set[Value]) -> dict[Value, Exception]:
@@ -163,14 +164,7 @@ def run_group(group: Fused, inputs: Sequence[Any], numbers: Sequence[Any], outs:
     """outs = the group's tape of inputs: views over its space, 1 where they repeat. numbers: as kernels get them."""
     if isinstance(outs[0], np.ndarray):
         on_cpu.run(group.tape, inputs, numbers, outs, len(group.shape) - group.kept, group.shape)
+    elif group.rows:
+        run_rows(group.tape, inputs, numbers, outs, *group.shape)
     else:
-        _run_on_host(group, inputs, numbers, outs)
-
-
-def _run_on_host(group: Fused, inputs: Sequence[Any], numbers: Sequence[Any], outs: Sequence[Any]) -> None:
-    """The same on a device's arrays by way of the host."""
-    given = [to_host(x) for x in inputs]
-    made = [np.empty(y.shape, y.dtype) for y in outs]
-    on_cpu.run(group.tape, given, numbers, made, len(group.shape) - group.kept, group.shape)
-    for y, out in zip(made, outs, strict=True):
-        copy_values(out, moved(y, out.device))
+        run_tape(group.tape, inputs, numbers, outs)

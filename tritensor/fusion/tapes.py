@@ -27,7 +27,7 @@ class Operand(NamedTuple):
 class Fused(NamedTuple):
     """A group: its tape over a space, whose axes from `kept` on make up a row (none where it neither folds nor gives one value for each row).
 
-    numbers: constants as kernels get them, or NumberSlots. calls: the places of the calls that it is made of.
+    On a GPU it has two axes then. numbers: constants as kernels get them, or NumberSlots. calls: the places of the calls that it is made of.
     """
 
     tape: Tape
@@ -142,6 +142,8 @@ def fused(group: Group) -> Fused:
     for axes in (order[:kept], order[kept:]):
         views.append(merge_axes([group.sizes[k] for k in axes], [[strides[k] for k in axes] for *_, strides in lying]))
     (head, head_steps), (tail, tail_steps) = views
+    if rows and not head:  # one row
+        head, head_steps = (1,), [(0,)] * len(lying)
     shape = (*head, *tail)
     operands = []
     for (place, dtype, first, _), a, b in zip(lying, head_steps, tail_steps, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,15 +10,17 @@ from tritensor.ground.process import locks
 from tritensor.ground.thread_state import here
 
 _counting = locks.lock()
-_reasons = {"watching": 0, "learning": 0}
-_readers: list[dict[str, Any]] = []  # the globals of modules that read the switch by the name OFF: sooner read than an attribute
+_reasons = {"watching": 0, "learning": 0, "lazy": 0}
+# The globals of modules that read the switch by the name OFF, or WATCHED, which lazy regions leave alone: sooner read than an attribute.
+_readers: list[dict[str, Any]] = []
+when_watched: list[Callable[[bool], None]] = []  # called when somebody begins or ceases to look at single ops
 
 
 def read_by(names: dict[str, Any]) -> None:
-    """A module says, with its globals(), that it reads OFF."""
+    """A module says, with its globals(), that it reads OFF, or WATCHED."""
     with _counting:
         _readers.append(names)
-        names["OFF"] = any(_reasons.values())
+        _tell()
 
 
 def turn(reason: str, more: int) -> None:
@@ -26,12 +28,15 @@ def turn(reason: str, more: int) -> None:
     with _counting:
         _reasons[reason] += more
         _tell()
+    if reason == "watching":
+        for told in when_watched:
+            told(_reasons[reason] > 0)
 
 
 def _tell() -> None:
-    off = any(_reasons.values())
+    off, watched = any(_reasons.values()), bool(_reasons["watching"] or _reasons["learning"])
     for names in _readers:
-        names["OFF"] = off
+        names["OFF"], names["WATCHED"] = off, watched
 
 
 @contextmanager

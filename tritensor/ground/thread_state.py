@@ -6,6 +6,19 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+class _NoRecord:
+    """What matches no call."""
+
+    call: Any = None
+
+
+class _Nowhere:
+    """A cursor of a thread without lazy regions."""
+
+    at: Any = _NoRecord()
+
+
+nowhere = _Nowhere()
 new_segment: Callable[[], Any] | None = None  # makes the segment of a thread, where the whole program is lazy
 
 
@@ -21,6 +34,9 @@ class _Here(threading.local):
         noting: what writes down the ops of a call that is being learnt (see tritensor/dispatch/plans/), or None.
         doing: the op and corner whose Python runs ("add forward"; "" for none), for error messages.
         segment: where ops are noted that are not to run yet (see tritensor/lazy_evaluation/), or None.
+        own_segment: the one that this thread's regions share, once it has opened one.
+        cursor: where this thread is in what it did before (see tritensor/lazy_evaluation/known/).
+        places: of random numbers, which draws that are repeated take again, or None.
         calling: what the user's line called, while a call that has waited runs ("" for none).
         config: the line of a tuned file that the corner's config comes from ("" for none), for error messages.
         capture: the graph capture that this thread has begun (see streams/capture.py), or None.
@@ -33,6 +49,9 @@ class _Here(threading.local):
     recorder: Any = None
     noting: Any = None
     segment: Any = None
+    cursor: Any = nowhere
+    own_segment: Any = None
+    places: Any = None
     doing = ""
     calling = ""
     config = ""
@@ -41,7 +60,8 @@ class _Here(threading.local):
     def __init__(self) -> None:
         self.streams: dict[int, int] = {}
         if new_segment is not None:
-            self.segment = new_segment()
+            self.segment = self.own_segment = new_segment()
+            self.cursor = self.segment.cursor
 
 
 here = _Here()

@@ -9,6 +9,7 @@ from tritensor.dispatch import dispatcher
 from tritensor.ground import shortcuts, thread_state
 from tritensor.ground.process import locks
 from tritensor.ground.thread_state import here
+from tritensor.lazy_evaluation.known.door_code import install
 from tritensor.lazy_evaluation.segment import Segment
 from tritensor.ops.lazy_array import LazyArray
 from tritensor.tensor.core import Tensor
@@ -36,31 +37,42 @@ class lazy(contextlib.ContextDecorator):
     def __enter__(self) -> lazy:
         self._before.append(here.segment)
         if here.segment is None:
-            here.segment = Segment()
-            count_regions(1)
+            begin()
         return self
 
     def __exit__(self, *error: object) -> None:
         before = self._before.pop()
         if before is None:
-            segment, here.segment = here.segment, None
-            count_regions(-1)
-            if error[0] is None:
-                segment.settle()
+            segment = here.segment
+            try:
+                if error[0] is None:
+                    segment.settle()
+            finally:
+                here.segment, here.cursor = None, thread_state.nowhere
+                count_regions(-1)
+
+
+def begin() -> None:
+    """Open a region in this thread."""
+    install()
+    segment = here.own_segment
+    if segment is None:
+        segment = here.own_segment = Segment()
+    here.segment, here.cursor = segment, segment.cursor
+    count_regions(1)
 
 
 def begin_everywhere() -> None:
     """Let the whole program be lazy, in every thread: TRITENSOR_LAZY=1."""
     thread_state.new_segment = Segment
-    here.segment = Segment()
-    count_regions(1)
+    begin()
 
 
 def count_regions(more: int) -> None:
     """So many more regions are open; while there are any, no plan is taken."""
     with _counting:
         dispatcher.lazy_regions += more
-    shortcuts.turn("watching", more)
+    shortcuts.turn("lazy", more)
 
 
 def evaluate(*tensors: Tensor) -> None:

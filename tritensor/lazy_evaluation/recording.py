@@ -65,6 +65,9 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if len(on) > 1:
         raise dispatcher.mixed_devices(op, inputs)
     place = on.pop() if on else attrs.get("device", cpu)
+    if segment is not None and segment.cursor.follows:
+        segment.cursor.leave()
+        return run(op, inputs, attrs)
     if segment is None or _runs_at_once(op, arrays, place, attrs):
         return _run_now(op, inputs, attrs)
     try:
@@ -145,6 +148,12 @@ def _note_versions(segment: Segment, inputs: tuple[Any, ...], arrays: list[Any])
                 segment.versions[id(a)] = counter, counter.value
 
 
+def leave_path() -> None:
+    """What is noted comes behind what was passed over, which is called for it."""
+    if here.segment is not None:
+        here.cursor.leave()
+
+
 # -- gradients
 def as_lazy(array: Any, segment: Segment) -> LazyArray:
     """An array as a lazy one, which names it."""
@@ -155,6 +164,7 @@ def as_lazy(array: Any, segment: Segment) -> LazyArray:
 
 def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     """The gradients of a node's inputs, noted: each function of the op's gradient corner is a call."""
+    leave_path()
     op: Op = node.op
     given = g if type(g) is tuple else (g,)
     first = next(x for x in given if x is not None)
@@ -262,6 +272,7 @@ def _note_gradient(
 
 def laid(g: LazyArray, strides: tuple[int, ...] | None) -> LazyArray:
     """A gradient in memory of its own that lies so (None: in C order)."""
+    leave_path()
     wanted = contiguous_strides(g.shape) if strides is None else strides
     if not g.pending:
         g = as_lazy(g.settled(), Segment())
@@ -277,6 +288,7 @@ def laid(g: LazyArray, strides: tuple[int, ...] | None) -> LazyArray:
 # -- writes
 def write(x: Any, value: Any) -> None:
     """A tensor gets the contents of another one of its shape, type and device. The caller has seen to the graph, and counts the write."""
+    leave_path()
     compute_now(*[t for t in (x,) if type(t._array) is LazyArray and not t._array.pending])
     if type(x._array) is not LazyArray and (here.segment is None or not adopt(x, here.segment)):
         copy_into(x._array, value._array)

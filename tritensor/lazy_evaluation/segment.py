@@ -18,6 +18,7 @@ from tritensor.ground.call_site import user_instruction
 from tritensor.ground.device import device
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
+from tritensor.lazy_evaluation.known.cursor import Cursor
 from tritensor.lazy_evaluation.storing import store_results
 from tritensor.ops.array import device_of, element_strides, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, waiting
@@ -38,6 +39,8 @@ class Segment:
         self.leaves: dict[int, Value] = {}
         self.versions: dict[int, tuple[Any, int]] = {}  # of memory that was read, by its array: the counter of writes, and what it said
         self.lock = threading.RLock()
+        self.runs = 0  # how often what waited has run
+        self.cursor = Cursor(self)
 
     # -- what goes in
     def operand(self, x: Any) -> Any:
@@ -67,8 +70,9 @@ class Segment:
     def add(self, call: Call) -> None:
         """Note a call."""
         if not self.calls:
+            self.cursor.stop()
             waiting.add(self)
-            shortcuts.turn("watching", 1)  # no plan knows of memory that calls are waiting for
+            shortcuts.turn("lazy", 1)  # no plan knows of memory that calls are waiting for
         self.calls.append(call)
 
     def new(
@@ -114,8 +118,12 @@ class Segment:
         with self.lock:
             if storage is not None and storage.value is None:
                 return  # another thread was faster
+            if self.cursor.follows:
+                self.cursor.run()
+                return
             if storage is not None and storage.failure is not None:
                 raise storage.failure
+            self.runs += 1
             calls, self.calls = self.calls, []
             held = [s for mark in self.storages if (s := mark()) is not None and s.value is not None and s.failure is None]
             tensors, nodes, leaves = self.tensors, self.nodes, self.leaves
@@ -124,7 +132,7 @@ class Segment:
             try:
                 if calls:
                     waiting.discard(self)
-                    shortcuts.turn("watching", -1)
+                    shortcuts.turn("lazy", -1)
                 stale = self._written_meanwhile()
                 if stale:
                     for s in held:
@@ -133,6 +141,9 @@ class Segment:
                 wanted = {s.value for s in held}
                 failed = run_calls(calls, wanted) if everything else compute(needed(calls, wanted), wanted)
                 store_results(held, leaves.values(), failed)
+                for value in wanted:
+                    if value.call is not None:
+                        value.array = None  # storages have it; the calls may be run again on other leaves
             except BaseException as error:
                 if not isinstance(error, Exception):  # an interrupt: what waits for it waits on
                     self.storages = [weakref.ref(s) for s in held]
@@ -143,6 +154,7 @@ class Segment:
             finally:
                 here.segment, self.versions = before, {}
             _hand_out(tensors, nodes)
+            self.cursor.rest()
             if failed:
                 raise next(iter(failed.values()))
 

@@ -17,6 +17,7 @@ from tritensor.ops.strided_array import StridedArray, reinterpreted_layout
 
 # Segments with calls that wait: who writes to memory that there is asks them first.
 waiting: set[Any] = set()
+cursors: weakref.WeakSet[Any] = weakref.WeakSet()  # of threads: what was passed over, too, is waiting to read (see lazy_evaluation/known/)
 
 
 def run_before_write(array: Any) -> None:
@@ -24,6 +25,10 @@ def run_before_write(array: Any) -> None:
     for segment in tuple(waiting):
         if segment.reads(array):
             segment.settle()
+    if cursors:
+        for cursor in tuple(cursors):
+            if cursor.reads(array):
+                cursor.segment.settle()
 
 
 class PendingStorage:
@@ -33,11 +38,12 @@ class PendingStorage:
     that it began with (`fixed`). `home` is memory that existed before, which the value is written to; None: the value's memory is taken as it comes.
     """
 
-    __slots__ = ("__weakref__", "device", "failure", "fixed", "guessed", "home", "nbytes", "real", "segment", "strides", "value")
+    __slots__ = ("__weakref__", "device", "failure", "fixed", "guessed", "home", "instead", "nbytes", "real", "segment", "strides", "value")
 
     def __init__(self, on: device, nbytes: int, strides: tuple[int, ...], value: Any, segment: Any, home: Any = None) -> None:
         self.device, self.nbytes, self.strides, self.value, self.segment, self.home = on, nbytes, strides, value, segment, home
         self.real: Any = None
+        self.instead: Any = None  # other memory that is meant: what was to compute this has been called in another way
         self.failure: Exception | None = None  # of the call that was to compute it
         self.fixed = home is not None
         self.guessed = False  # whether its strides are no rule's, and who asks for them has it computed
@@ -46,6 +52,8 @@ class PendingStorage:
         """The array, computed. Raises what the call raises that computes it, with its op and the line that made it."""
         if self.value is not None:
             self.segment.settle(self)
+        if self.instead is not None:
+            self.real = self.instead.settled() if type(self.instead) is PendingStorage else self.instead
         return self.real
 
     def __getattr__(self, name: str) -> Any:  # what it has not, the memory may have: it is asked for by address
@@ -108,6 +116,14 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
             self._window = window_of(real, self.shape, self.dtype, self.strides, self.first)
         return self._window
 
+    def stand_for(self, array: Any) -> None:
+        """Be another array from now on: the calls that were to compute this one have been made in another way."""
+        storage = self.storage
+        storage.value = storage.segment = None
+        storage.instead = array.storage if type(array) is LazyArray else array
+        if type(array) is not LazyArray:  # just this window
+            self.whole, self.first = True, 0
+
     def shown_by(self, tensor: Any) -> None:
         """Remember a tensor that is to be given the computed array when it is there."""
         segment = self.storage.segment
@@ -168,7 +184,7 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
 
     # -- its values
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name != "__array_interface__":  # protocols that arrays do not speak
+        if name.startswith("_") and name != "__array_interface__":  # protocols that arrays do not speak
             raise AttributeError(name)
         return getattr(self.settled(), name)
 

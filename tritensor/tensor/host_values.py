@@ -27,7 +27,7 @@ _T = TypeVar("_T", bound="HostValues")
 
 def new_instance(cls: type[_T], array: Any) -> _T:
     """A leaf on an array, of a class of tensors, whose own __new__ and __init__ are not called."""
-    t: Any = object.__new__(cls)
+    t: Any = object.__new__(getattr(cls, "becomes", cls))
     t._array = array
     t._node = t._grad = t._version_counter = t._extra = t._view_path = t._layout = None
     t._tracked = False

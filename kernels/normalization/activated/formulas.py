@@ -14,9 +14,9 @@ import triton
 from tritensor.kernels.normalization.affine import away
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.formulas.named import BY_INPUT
-from tritensor.kernels.parts.formulas.template_args import bound
 from tritensor.kernels.parts.half_precision.variants import half_variants
 from tritensor.kernels.parts.reduction import ReductionFunctions, add_pairs, zero
+from tritensor.kernels.parts.templates.template_args import bound
 
 NAMES = tuple(BY_INPUT)
 

@@ -19,10 +19,10 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.elementwise import collapse
 from tritensor.kernels.parts.indices.error_reports import Watch, check_range, first, out_of_range, report, watch
 from tritensor.kernels.parts.indices.flat_positions import fold_at
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
+from tritensor.kernels.parts.tapes.pointwise import collapse
 from tritensor.ops.array import CudaArray
 
 BLOCK = 1024

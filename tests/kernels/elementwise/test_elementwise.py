@@ -10,9 +10,11 @@ import pytest
 
 import tritensor as tt
 from tritensor.ground.device import device
-from tritensor.kernels.parts import backends, elementwise
+from tritensor.kernels.parts import backends
+from tritensor.kernels.parts.configs import element_tiles
 from tritensor.kernels.parts.copying import contiguous, write
 from tritensor.kernels.parts.cpu import blocks, special
+from tritensor.kernels.parts.tapes import pointwise
 from tritensor.ops.array import CudaArray, from_host, to_host
 from tritensor.ops.table import registry
 
@@ -22,40 +24,6 @@ CUDA = device("cuda", 0)
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
-
-
-def test_adjacent_axes_merge_when_every_array_allows() -> None:
-    assert elementwise.collapse((4, 5, 6), [(30, 6, 1), (30, 6, 1)]) == ((120,), ((1,), (1,)))
-    assert elementwise.collapse((4, 5, 6), [(30, 6, 1), (0, 6, 1)]) == ((4, 30), ((30, 1), (0, 1)))
-    assert elementwise.collapse((4, 1, 6), [(6, 99, 1)]) == ((24,), ((1,),))
-    assert elementwise.collapse((5, 4), [(1, 5)]) == ((5, 4), ((1, 5),))
-    assert elementwise.collapse((), [()]) == ((1,), ((1,),))
-    assert elementwise.collapse((3, 4), [(0, 0)]) == ((12,), ((0,),))
-
-
-@pytest.mark.parametrize(("rows", "cols"), [(1, 10), (1, 10**6), (64, 3), (384, 576), (7, 1000), (4096, 4096), (2, 17), (10**6, 2)])
-@pytest.mark.parametrize("crossed", [False, True])
-def test_tiles_are_powers_of_two_and_waste_little(rows: int, cols: int, crossed: bool) -> None:
-    tile_rows, tile_cols = elementwise._tile_shape(rows, cols, crossed)
-    assert tile_rows & (tile_rows - 1) == 0
-    assert tile_cols & (tile_cols - 1) == 0
-    assert 1 <= tile_rows * tile_cols <= elementwise.LARGE
-    if not crossed and cols >= 16 and rows > 1:
-        assert -(-cols // tile_cols) * tile_cols <= 1.25 * cols or tile_cols == 16
-
-
-def test_offsets_grow_to_64_bits_only_when_needed() -> None:
-    assert not elementwise._plan((1000, 1000), (((1000, 1000), (1000, 1)),)).long_offsets
-    assert elementwise._plan((70000, 70000), (((70000, 70000), (70000, 1)),)).long_offsets
-    assert elementwise._plan((3, 3), (((3, 3), (1, 2**30)),)).long_offsets
-
-
-def test_a_transposed_array_is_known_to_be_contiguous_along_rows() -> None:
-    plan = elementwise._plan((512, 512), (((512, 512), (512, 1)), ((512, 512), (1, 512))))
-    assert plan.last == (1, 3)
-    assert plan.tile == (32, 32)
-    apart = elementwise._plan((512, 512), (((512, 512), (512, 1)), ((512, 512), (1024, 1))))
-    assert apart.tile == elementwise._tile_shape(512, 512, False) != (32, 32)
 
 
 @pytest.mark.parametrize("where", ["cpu", "cuda"])
@@ -76,12 +44,12 @@ class TestDevice:
         got = registry["mul"].forward(from_host(a, CUDA), 2.0)  # type: ignore[misc]
         assert np.array_equal(to_host(got), a * 2)
 
-    @pytest.mark.parametrize(("kind", "large"), [(np.float64, elementwise.HEAVY[8]), (np.float32, elementwise.LARGE)])
+    @pytest.mark.parametrize(("kind", "large"), [(np.float64, element_tiles.HEAVY[8]), (np.float32, element_tiles.LARGE)])
     def test_long_formulas_take_smaller_tiles_in_float64(
         self, kind: Any, large: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        plans, plan = [], elementwise._plan
-        monkeypatch.setattr(elementwise, "_plan", lambda *given: plans.append(plan(*given)) or plans[-1])
+        plans, plan = [], pointwise._plan
+        monkeypatch.setattr(pointwise, "_plan", lambda *given: plans.append(plan(*given)) or plans[-1])
         op = registry["airy_ai"]
         a = rng.uniform(-6, 4, (131, 127)).astype(kind)
         got = to_host(op.forward(from_host(a, CUDA)))  # type: ignore[misc]
@@ -123,13 +91,13 @@ class TestDevice:
 
     def test_one_launch_gives_both_gradients(self, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
         launches = []
-        real = elementwise.launch
+        real = pointwise.launch
 
         def counted(*args: Any, **named: Any) -> None:
             launches.append(args)
             real(*args, **named)
 
-        monkeypatch.setattr(elementwise, "launch", counted)
+        monkeypatch.setattr(pointwise, "launch", counted)
         g, a, b = (from_host(rng.standard_normal((3, 5)), CUDA) for _ in range(3))
         backward = registry["maximum"].backward
         assert backward is not None

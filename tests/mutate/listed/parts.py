@@ -55,16 +55,6 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "if len(numbers) and len(arrays):  # the kernel sees arrays first",
             "if (len(numbers) or len(arrays)):  # the kernel sees arrays first",
         ): "of one kind alone every operand keeps its place",
-        (
-            "_plan",
-            "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 0 for s in strides)",
-            "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 1 for s in strides)",
-        ): "the shape of a tile, of which any is right",
-        (
-            "_kernel",
-            "if (top + ROWS <= rows) & (left + COLS <= cols):",
-            "if (top + ROWS <= rows) & ((left + COLS < cols)):",
-        ): "the last whole tile is written under its mask",
     },
     "kernels/parts/indices/rows_by_key.py": {
         (
@@ -160,5 +150,17 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "return any(sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) >= 1 << 31 for a in arrays)",
             "return any(sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) >= (1 >> 31) for a in arrays)",
         ): "offsets of 64 bits give the same, only slower",
+    },
+    "kernels/parts/tapes/pointwise.py": {
+        (
+            "_plan",
+            "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 0 for s in strides)",
+            "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 1 for s in strides)",
+        ): "the shape of a tile, of which any is right",
+        (
+            "_kernel",
+            "if (top + ROWS <= rows) & (left + COLS <= cols):",
+            "if (top + ROWS <= rows) & ((left + COLS < cols)):",
+        ): "the last whole tile is written under its mask",
     },
 }

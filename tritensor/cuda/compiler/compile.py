@@ -12,6 +12,7 @@ from typing import Any
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.language.core import constexpr_type
 from triton.runtime.jit import JITFunction
 
 from tritensor.cuda.compiler.arguments import ARITHMETIC, FieldTypes, Specialization
@@ -63,6 +64,11 @@ class _Keyed(tuple[Any, ...]):
     @property
     def cache_key(self) -> str:
         return "-".join(str(getattr(v, "cache_key", v)) for v in self)
+
+    @property
+    def type(self) -> Any:
+        """As a member of another tuple, of which Triton 3.6 asks it."""
+        return constexpr_type(self)
 
 
 def _add_cache_key(value: Any) -> Any:

@@ -248,6 +248,7 @@ _names: dict[str, Any] = {  # with two underscores at the end: no parameter is c
 }  # fmt: skip
 shortcuts.read_by(_names)
 own_codes: set[CodeType] = set()  # of doors
+door_functions: list[FunctionType] = []  # all functions that are doors
 
 
 def write_code(name: str, parameters: Parameters, form: Form) -> tuple[CodeType, Callable[..., Any]]:
@@ -344,6 +345,7 @@ def open_door(door: Any) -> Any:
 
     call_ = FunctionType(first_code, _names, "call", None, (CellType(), CellType(door)))
     call_.__closure__[0].cell_contents = call_  # type: ignore[index]
+    door_functions.append(call_)
     return call_
 
 
@@ -355,6 +357,7 @@ def copy_function(f: FunctionType) -> FunctionType:
     made = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
     if "call_" in free:
         cells[free.index("call_")].cell_contents = made
+        door_functions.append(made)
     made.__dict__.update(f.__dict__)
     made.__kwdefaults__, made.__doc__, made.__annotations__ = f.__kwdefaults__, f.__doc__, f.__annotations__
     made.__module__, made.__qualname__ = f.__module__, f.__qualname__

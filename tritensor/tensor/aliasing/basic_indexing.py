@@ -18,7 +18,7 @@ from tritensor.tensor.aliasing import windows
 from tritensor.tensor.core import Tensor
 
 _new = object.__new__
-OFF = False  # see ground/shortcuts.py
+WATCHED = False  # see ground/shortcuts.py
 shortcuts.read_by(globals())
 
 _by_index: Callable[[Tensor, Any], Tensor]  # the long way, which looks at every kind of index: see install
@@ -45,7 +45,7 @@ def getitem(x: Tensor, index: Any, plain_only: bool = False) -> Any:
     on_gpu = kind_of_array is CudaArray
     made = None
     # Of one element numpy gives a scalar, and a view where the index ends with an Ellipsis.
-    if not OFF and (kind_of_array is np.ndarray or on_gpu):
+    if not WATCHED and (kind_of_array is np.ndarray or on_gpu):
         shape = array.shape
         kind = type(index)
         if kind is int:

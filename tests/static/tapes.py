@@ -1,0 +1,172 @@
+"""Tapes compiled for GPUs that are not here, in a process of its own: `python -m tests.static.tapes` prints what stands in their machine code as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import tritensor as tt
+from tritensor.cuda.compiler.compile import compile
+from tritensor.cuda.compiler.kernel_report import disassemble, report
+from tritensor.cuda.runtime import active
+from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
+from tritensor.kernels.elementwise import arithmetic
+from tritensor.kernels.parts import elementwise, maths, reduction
+from tritensor.kernels.parts.formulas import activations
+from tritensor.kernels.parts.rows.row_tapes import run_rows
+from tritensor.kernels.parts.tapes.pointwise import run_tape
+from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
+from tritensor.kernels.reductions import extrema
+
+ARCHS = (80, 90, 100)
+ADD, SUB, MUL = arithmetic._add, arithmetic._sub, arithmetic._mul
+RECORDER = RecordingRuntime()
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def array(shape: Sequence[int], dtype: str) -> Any:
+    """One without memory."""
+    return tt.empty(*shape, dtype=getattr(tt, dtype), device="cuda")._array
+
+
+def tape(dtype: str, inputs: int, numbers: int, steps: Sequence[tuple[Any, tuple[int, ...]]], *stores: int) -> Tape:
+    """A tape of formulas over arrays and numbers of one type."""
+    kind = getattr(tt, dtype).numpy
+    wide = dtype == "float64"
+    return Tape((kind,) * inputs, (F64 if wide else F32,) * numbers, tuple([Step(f, picks, kind, wide) for f, picks in steps]), stores)
+
+
+GELU = (
+    (MUL, (4, 0)), (MUL, (5, 0)), (MUL, (6, 0)), (ADD, (0, 7)), (MUL, (3, 8)), (activations.hyperbolic_tangent, (9,)), (ADD, (2, 10)), (MUL, (1, 0)),
+    (MUL, (12, 11)),
+)  # fmt: skip
+
+
+def long(steps: int) -> list[tuple[Any, tuple[int, ...]]]:
+    """A chain over four arrays."""
+    found: list[tuple[Any, tuple[int, ...]]] = []
+    for k in range(steps):
+        f = (MUL, ADD, SUB, activations.sigmoid, MUL, ADD, activations.relu, MUL, SUB, ADD)[k % 10]
+        before = 3 + k if k else 0
+        found.append((f, (before,) if f in (activations.sigmoid, activations.relu) else (before, k % 4)))
+    return found
+
+
+# by name: inputs, numbers, steps, stores
+POINTWISE: dict[str, tuple[int, int, Sequence[tuple[Any, tuple[int, ...]]], tuple[int, ...]]] = {
+    "product and sum": (3, 0, ((MUL, (0, 1)), (ADD, (3, 2))), (4,)),
+    "product and difference": (3, 0, ((MUL, (0, 1)), (SUB, (2, 3))), (4,)),
+    "composed twice": (1, 0, ((activations.silu, (0,)), (activations.gelu, (1,))), (2,)),
+    "silu": (1, 0, ((activations.silu, (0,)),), (1,)),
+    "gelu": (1, 0, ((activations.gelu, (0,)),), (1,)),
+    "gelu of nine": (1, 4, GELU, (13,)),
+    "tanh": (1, 0, ((activations.hyperbolic_tangent, (0,)),), (1,)),
+    "swiglu": (2, 0, ((activations.sigmoid, (0,)), (MUL, (0, 2)), (MUL, (3, 1))), (4,)),
+    "thirty steps": (4, 0, long(30), (33,)),
+    "sixty steps, three results": (4, 0, long(60), (23, 43, 63)),
+}
+
+
+def layer_norm(dtype: str) -> Tape:
+    """x, weight, bias, epsilon, count: the result, the mean, the reciprocal root."""
+    kind = getattr(tt, dtype).numpy
+    functions = reduction.ReductionFunctions(reduction.value, reduction.add, maths.div, reduction.zero)
+
+    def mean(of: int) -> Fold:
+        return Fold(functions, (of,), (4,), (), (F32,), (kind,))
+
+    def step(f: Any, *picks: int) -> Step:
+        return Step(f, picks, kind, False)
+
+    steps = (
+        mean(0),
+        step(SUB, 0, 5),
+        step(MUL, 6, 6),
+        mean(7),
+        step(ADD, 8, 3),
+        step(maths.rsqrt, 9),
+        step(MUL, 6, 10),
+        step(MUL, 11, 1),
+        step(ADD, 12, 2),
+    )
+    return Tape((kind,) * 3, (F32, F64), steps, (13, 5, 10))
+
+
+def cross_entropy(dtype: str) -> Tape:
+    """Logits and the labels' places: log-likelihoods, one per row."""
+    kind = getattr(tt, dtype).numpy
+
+    def fold(of: int, combine: Any, nothing: float) -> Fold:
+        return Fold(reduction.ReductionFunctions(reduction.value, combine, None, lambda states: (nothing,)), (of,), (), (), (F32,), (kind,))
+
+    def step(f: Any, *picks: int) -> Step:
+        return Step(f, picks, kind, False)
+
+    largest = fold(0, extrema._larger, float("-inf"))
+    steps = (
+        largest,
+        step(SUB, 0, 2),
+        step(maths.exp, 3),
+        fold(4, reduction.add, 0.0),
+        step(maths.log, 5),
+        step(SUB, 3, 6),
+        step(MUL, 7, 1),
+    )
+    return Tape((kind,) * 2, (), (*steps, fold(8, reduction.add, 0.0)), (9,))
+
+
+def pointwise(name: str, dtype: str) -> None:
+    """Launch one of POINTWISE."""
+    inputs, numbers, steps, stores = POINTWISE[name]
+    made = tape(dtype, inputs, numbers, steps, *stores)
+    given = [elementwise.scalar(0.5, getattr(tt, dtype).numpy)] * numbers
+    run_tape(made, [array((1024, 4096), dtype) for _ in range(inputs)], given, [array((1024, 4096), dtype) for _ in stores])
+
+
+def rows(name: str, dtype: str) -> None:
+    """Launch a tape of rows: "layer norm 16384 x 768"."""
+    of, _, size = name.rpartition(": ")
+    m, n = map(int, size.split(" x "))
+    if of == "layer norm":
+        ins, outs = ((m, n), (1, n), (1, n)), ((m, n), (m, 1), (m, 1))
+        run_rows(layer_norm(dtype), [array(s, dtype) for s in ins], (1e-5, np.float64(n)), [array(s, dtype) for s in outs], m, n)
+    else:
+        run_rows(cross_entropy(dtype), [array((m, n), dtype) for _ in range(2)], (), [array((m, 1), dtype)], m, n)
+
+
+ROWS = (
+    "layer norm: 16384 x 768", "layer norm: 4096 x 16384", "layer norm: 4096 x 4095", "layer norm: 512 x 50304",
+    "cross entropy: 256 x 10000", "cross entropy: 2048 x 50304", "cross entropy: 2048 x 50257",
+)  # fmt: skip
+
+
+def facts(arch: int) -> dict[str, Any]:
+    """Of the one kernel that was recorded."""
+    (spec,) = RECORDER.launches
+    made, found = compile(spec, arch), report(spec, arch)
+    text = disassemble(made.asm["cubin"])
+    codes = Counter(re.findall(r"^\s+/\*[0-9a-f]{4,5}\*/\s+(?:@!?U?P\d+\s+)?([A-Z]+[0-9]*)", text, re.M))
+    ptx = Counter(re.findall(r"\b((?:fma|mul|add|sub)\.\S*f\S*)\s", made.asm["ptx"]))
+    return {
+        "registers": found.registers, "spilled": found.spilled, "longest": found.longest, "loads": found.loads, "stores": found.stores, "codes": codes,
+        "ptx": ptx,
+    }  # fmt: skip
+
+
+def main() -> None:
+    active.use(RECORDER)  # type: ignore[arg-type]
+    for dtype in ("float32", "bfloat16", "float16", "float64"):
+        for name in [*POINTWISE, *(ROWS if dtype in ("float32", "bfloat16") else ())]:
+            RECORDER.launches.clear()
+            (pointwise if name in POINTWISE else rows)(name, dtype)
+            for arch in ARCHS:
+                print(json.dumps({"name": name, "dtype": dtype, "arch": arch, **facts(arch)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Code of public functions once there are lazy regions: a look at the record that comes next, then what they did before."""
+
+from __future__ import annotations
+
+from types import CodeType, FunctionType
+from typing import Any
+
+from tritensor.autograd.modes import state
+from tritensor.dispatch.plans.door_code import ABSENT, copy_function, door_functions, own_codes
+from tritensor.ground.call_site import INSIDE, mark_wrapper
+from tritensor.ground.process import locks
+from tritensor.ground.thread_state import here
+from tritensor.tensor.aliasing import basic_indexing
+
+_lock = locks.lock()
+_installed = False
+_LONG, _SELF = "the long way", "the function"
+# identity tells most arguments; numbers, slices and words are compared where they are not the same objects
+_SAME = "({v} is r.{p}.t or (type__({v}) is r.{p}.kind and {v} == r.{p}.t))"
+_BODY = """
+def outer({free}):
+    def call({parameters}):
+        me, cursor = {me!r}, here__.cursor
+        r = cursor.at
+        try:
+            if r.call is me and {same} and r.enabled is state__.enabled{rest}:
+                cursor.at = r.next
+                return r.out.t
+        except Exception__:
+            pass  # an argument that cannot be compared: the long way says what is wrong
+        return arrive__(me, {long!r}, {given}, {named})
+        ({free})
+    return call
+"""
+
+
+def arrive(call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """A call that the record at hand does not tell."""
+    if here.segment is None:
+        return long(*[a for a in args if a is not ABSENT], **named)
+    return here.cursor.arrive(call, long, tuple([a for a in args if a is not ABSENT]), named)
+
+
+# as doors' own names: with two underscores at the end, which no parameter has
+_names: dict[str, Any] = {"here__": here, "state__": state, "arrive__": arrive, "Exception__": Exception, "type__": type, "ABSENT": ABSENT, "__name__": __name__}
+
+
+def install() -> None:
+    """Let every public function look at records from now on. Done once, when the first region opens."""
+    global _installed
+    with _lock:
+        if _installed:
+            return
+        doors = _template("call_, door_", "a=ABSENT, b=ABSENT, c=ABSENT, /, *more, **named", "abc", " and not more and named == r.named", "(a, b, c, *more)", "named")
+        for f in list(door_functions):
+            if f.__code__ in own_codes:
+                _put(f, doors, (ABSENT,) * 3)
+        _put(basic_indexing.getitem, _template("", "a, b, plain_only=False", "ab", " and not plain_only", "(a, b)", "{'plain_only': True} if plain_only else {}"), (False,))
+        _installed = True
+
+
+def _template(free: str, parameters: str, places: str, rest: str, given: str, named: str) -> CodeType:
+    same = " and ".join([_SAME.format(v=p, p=p) for p in places])
+    text = _BODY.format(free=free, parameters=parameters, me=_SELF, long=_LONG, same=same, rest=rest, given=given, named=named)
+    space: dict[str, Any] = {}
+    exec(compile(text, f"{INSIDE}lazy_evaluation/known/<function>", "exec"), _names, space)
+    outer = space["outer"]
+    code: CodeType = outer(*[None] * outer.__code__.co_argcount).__code__
+    return code
+
+
+def _put(f: FunctionType, template: CodeType, defaults: tuple[Any, ...]) -> None:
+    """Give a function this code, which calls a twin with the code of before."""
+    long = copy_function(f)
+    old = f.__code__
+    constants = tuple([long if c == _LONG else f if c == _SELF else c for c in template.co_consts])
+    code = template.replace(
+        co_consts=constants, co_name=old.co_name, co_qualname=old.co_qualname, co_filename=old.co_filename, co_firstlineno=old.co_firstlineno,
+    )  # fmt: skip
+    f.__globals__.update({name: v for name, v in _names.items() if name.endswith("__") and name != "__name__"})
+    f.__code__ = mark_wrapper(code)
+    f.__defaults__, f.__kwdefaults__ = defaults, None

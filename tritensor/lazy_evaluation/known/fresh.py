@@ -1,0 +1,105 @@
+"""FreshTensor: what a known function hands out: a tensor with a shape, and without an array until somebody asks for one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.ground import dtypes
+from tritensor.lazy_evaluation.known.records import Hand
+from tritensor.tensor.core import Tensor
+
+
+class FreshTensor(Tensor):
+    """A tensor of a known path. Who asks for its array gets a lazy one; who asks for anything else that a path does not tell, its node or its views, has
+    what was passed over called after all, and it is an ordinary tensor then."""
+
+    __slots__ = ()
+    becomes: type[Tensor] = Tensor  # when its array is there
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_array":
+            return self._layout.cursor.give_array(self)
+        if name in _TOLD_BY_CALLS:
+            self._layout.cursor.leave()
+            return getattr(self, name)
+        raise AttributeError(f"'{Tensor.__name__}' object has no attribute {name!r}", name=name, obj=self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if type(self) is FreshTensor:  # whoever changes it keeps it, or would see it again in the next run
+            self._layout.cursor.leave()
+        object.__setattr__(self, name, value)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return dtypes.of(self._layout.dtype)
+
+    @property
+    def device(self) -> Any:
+        """Where the elements lie."""
+        return self._layout.device
+
+    @property
+    def ndim(self) -> int:  # type: ignore[override]
+        """How many dimensions there are."""
+        return len(self._layout.shape)
+
+    def dim(self) -> int:
+        """How many dimensions there are."""
+        return len(self._layout.shape)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the elements lie on a GPU."""
+        return bool(self._layout.device.type == "cuda")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self._layout.cursor.leave()
+        return self.__reduce_ex__(protocol)
+
+    def __copy__(self) -> Any:
+        self._layout.cursor.leave()
+        return self.__copy__()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        self._layout.cursor.leave()
+        return self.__deepcopy__(memo)
+
+    def register_hook(self, hook: Any) -> Any:
+        self._layout.cursor.leave()
+        return self.register_hook(hook)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        self._layout.cursor.leave()
+        return self.requires_grad_(requires_grad)
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        self._layout.cursor.leave()
+        return self.__dict__
+
+
+_TOLD_BY_CALLS = frozenset(("_node", "_version_counter", "_extra", "_view_path"))
+# type(x).__name__ shows in messages and reprs: that it is fresh is nobody's matter
+FreshTensor.__name__, FreshTensor.__qualname__, FreshTensor.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
+_layout, _grad, _tracked = (Tensor.__dict__[n].__set__ for n in ("_layout", "_grad", "_tracked"))
+_node = Tensor.__dict__["_node"].__set__
+_new = object.__new__
+
+
+def fresh(hand: Hand) -> Any:
+    """The tensor of a hand for the next run."""
+    t = _new(FreshTensor)
+    _layout(t, hand)
+    _grad(t, None)
+    _tracked(t, hand.tracked)
+    if not hand.tracked:
+        _node(t, None)
+    return t
+
+
+def settle_fresh(t: Any, array: Any) -> None:
+    """Make an ordinary tensor of a fresh one that requires no grad: its array is there."""
+    t.__class__ = Tensor
+    t._array = array
+    t._layout = t._version_counter = t._extra = t._view_path = None

@@ -1,0 +1,387 @@
+"""Recording of paths: what each public function was given and gave, written down while its calls are noted."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor.autograd.modes import state
+from tritensor.dispatch.plans.door_code import ABSENT
+from tritensor.fusion.graph import Value
+from tritensor.ground.thread_state import here
+from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
+from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, atom, end_of
+from tritensor.ops.array import CudaArray, device_of, element_strides, layout_of, same_memory
+from tritensor.ops.lazy_array import LazyArray, compute_now
+from tritensor.tensor.core import Tensor
+
+
+class _Notes:
+    """What a function tells while it runs (see dispatch/plans/recorder.py): draws of random numbers, and what makes its calls no function of layouts."""
+
+    def __init__(self) -> None:
+        self.spoiled = ""
+        self.draws: list[int] = []
+        self.steps = ()  # which nobody asks for, but how many there are
+
+    def spoil(self, reason: str) -> None:
+        self.spoiled = self.spoiled or reason
+
+    def note(self, op: Any, *_: Any) -> None:
+        if not op.view:
+            self.spoil(f"{op.name} ran at once")
+
+    def note_call(self, *_: Any) -> None:
+        """A function was called on tensors for its effect on later writes, which runs when the path is left."""
+
+    def note_draw(self, blocks: int | None, place: tuple[int, int]) -> None:
+        if blocks is None:
+            self.spoil("it draws by a generator of its own")
+        else:
+            self.draws.append(blocks)
+
+    def note_alias(self, *_: Any) -> None:
+        self.spoil("it makes another tensor on an array")
+
+    def note_write(self, *_: Any) -> None:
+        self.spoil("it writes to memory that there is")
+
+    def borrow(self, *_: Any) -> None:
+        """Saved values were borrowed."""
+
+
+class Writer:
+    """Writes the records of one path, from its root or from a record where Python has gone another way. It holds no tensor that the program does not."""
+
+    def __init__(self, cursor: Any) -> None:
+        self.cursor = cursor
+        self.segment = cursor.segment
+        self.prev: Record | None = None
+        self.begun_by: Record | None = None  # the first new record
+        self.spoiled = ""
+        self.places: dict[int, tuple[weakref.ref[Any], Place]] = {}  # of tensors, by id
+        self.storages: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self.values: dict[int, Value] = {}  # that each storage holds, by its number
+        self.leaves: list[Leaf] = []
+        self.known_leaves: set[int] = set()  # ids of values
+
+    def spoil(self, reason: str) -> None:
+        """From here on nothing is known of the path."""
+        self.spoiled = self.spoiled or reason
+
+    # -- a call
+    def call(self, call: Any, long: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run a public function and write its record."""
+        if self.spoiled:
+            return long(*args, **named)
+        segment = self.segment
+        record = Record(self.prev, call)
+        fresh_leaves: list[Leaf] = []
+        given = [self._place(v, record, fresh_leaves) for v in args]
+        by_name = {k: self._place(v, record, fresh_leaves) for k, v in named.items()}
+        if None in given or None in by_name.values():
+            self.spoil("an argument of a kind that is not told again")
+            return long(*args, **named)
+        start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
+        notes = _Notes()
+        before, here.noting = here.noting, notes
+        try:
+            result = long(*args, **named)
+        finally:
+            here.noting = before
+        if segment.runs != runs:
+            self.cursor.through.add(call)  # what it calls is known by itself
+            return result
+        record.calls = tuple(segment.calls[start:])
+        if not record.calls and not notes.spoiled and _is_there(result):  # a view of memory that is there
+            self.cursor.views.add(call)
+            return result
+        if notes.spoiled or not self._complete(record, given, by_name, args, named, result, fresh_leaves, seen, notes):
+            self.spoil(notes.spoiled or "its effects are not told again")
+            return result
+        record.long, record.enabled = long, state.enabled
+        self._append(record)
+        return result
+
+    def _append(self, record: Record) -> None:
+        """Hang a new record behind the last."""
+        prev = self.prev
+        if self.begun_by is None:
+            self.begun_by = record
+        else:
+            assert prev is not None
+            prev.next = record
+        self.prev = record
+
+    def _complete(
+        self, record: Record, given: list[Any], by_name: dict[str, Any], args: tuple[Any, ...], named: dict[str, Any], result: Any,
+        fresh_leaves: list[Leaf], seen: set[int], notes: _Notes,
+    ) -> bool:  # fmt: skip
+        """Fill in a record; False where it would not tell all that the call did."""
+        tensors = _tensors_in((*args, *named.values()))
+        for leaf in fresh_leaves:
+            if leaf.t._array is not leaf.array or id(leaf.value) in self.known_leaves:
+                return False  # it was written, or is another tensor on the same memory
+            self.known_leaves.add(id(leaf.value))
+        if any([type(self._known(t)) is Leaf and type(t._array) is LazyArray for t in tensors]):
+            return False
+        derived = self._derive(seen, fresh_leaves)
+        out = self._out(result, record)
+        if derived is None or out is None:
+            return False
+        record.writes = self._writes([t for t in (*tensors, *_tensors_in((result,))) if type(t._array) is LazyArray])
+        record.leaves, record.derived = tuple(fresh_leaves), derived
+        self.leaves += fresh_leaves
+        for leaf in fresh_leaves:
+            leaf.first = record
+        drawing = [c for c in record.calls if "seed" in c.attrs]
+        if len(drawing) != len(notes.draws):
+            return False
+        record.draws = tuple(zip(drawing, notes.draws, strict=True))
+        self._arrange(record, given, by_name)
+        record.out = out
+        return True
+
+    @staticmethod
+    def _arrange(record: Record, given: list[Any], by_name: dict[str, Any]) -> None:
+        """Put arguments where the code of functions looks for them; whether that suffices to tell the call."""
+        record.a, record.b, record.c = [*given[:3], NOTHING, NOTHING, NOTHING][:3]
+        record.places, record.by_name = tuple(given), by_name
+        record.count = len(given)
+        plain = len(given) <= 3 and not record.draws and not any([type(p) is Group for p in given])
+        if plain and all([type(p) is Place and p.kind is not None for p in by_name.values()]):
+            record.named = {k: p.t for k, p in by_name.items()}
+        else:
+            record.call = None
+
+    # -- places
+    def _known(self, t: Any) -> Place | None:
+        found = self.places.get(id(t))
+        return found[1] if found is not None and found[0]() is t else None
+
+    def _place(self, value: Any, record: Record, leaves: list[Leaf]) -> Place | None:
+        """Where an argument comes from; None for what cannot be told again."""
+        if isinstance(value, Tensor):
+            found = self._known(value)
+            if found is None:
+                found = self._leaf(value)
+                if found is not None:
+                    leaves.append(found)  # type: ignore[arg-type]
+                    self.places[id(value)] = weakref.ref(value), found
+            return found
+        if type(value) in (list, tuple) and _tensors_in((value,)):
+            items = [self._place(v, record, leaves) for v in value]
+            return None if None in items else Group(type(value), items)  # type: ignore[arg-type]
+        if value is ABSENT or isinstance(value, np.ndarray | np.generic):
+            return None
+        return atom(value)
+
+    def _leaf(self, t: Any) -> Leaf | None:
+        compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
+        array = t._array
+        layout = layout_of(array)
+        if layout is None or hasattr(type(t), "becomes"):
+            return None
+        leaf = Leaf(t, layout, self.segment.leaf(array))
+        leaf.array = array
+        return leaf
+
+    def _derive(self, seen: set[int], fresh_leaves: list[Leaf]) -> tuple[Derived, ...] | None:
+        """What was read of memory that is no leaf's own array: windows on leaves. None where it is nobody's."""
+        found = []
+        mine = {id(leaf.array) for leaf in (*self.leaves, *fresh_leaves)}
+        for key, value in self.segment.leaves.items():
+            if key in seen or key in mine:
+                continue
+            array = value.array
+            leaf = next((leaf for leaf in (*self.leaves, *fresh_leaves) if same_memory(leaf.array, array)), None)
+            if leaf is None:
+                return None
+            found.append(Derived(value, leaf, tuple(element_strides(array)), _address(array) - _address(leaf.array)))
+        return tuple(found)
+
+    # -- results
+    def _out(self, result: Any, record: Record) -> Place | None:
+        """The place of a result; None for one that is no lazy tensor, nor one that was given."""
+        hands: list[Hand] = []
+        found = self._out_of(result, hands)
+        record.hands = tuple(hands)
+        if type(found) is Several:
+            record.call = None
+        return found
+
+    def _out_of(self, result: Any, hands: list[Hand]) -> Place | None:
+        if isinstance(result, Tensor):
+            known = self._known(result)
+            if known is not None:
+                return known
+            if type(result) is not Tensor or type(result._array) is not LazyArray or not result._array.pending:
+                return None
+            hand = self._hand(result)
+            hands.append(hand)
+            self.places[id(result)] = weakref.ref(result), hand
+            return hand
+        if type(result) is tuple or (type(result) is list and result) or hasattr(result, "_fields"):
+            items = [self._out_of(r, hands) for r in result]
+            if None in items:
+                return None
+            kind = type(result)
+            return Several(tuple(items), (lambda ts: kind(*ts)) if hasattr(kind, "_fields") else kind)  # type: ignore[arg-type]
+        return atom(result) if result is None else None
+
+    def _hand(self, t: Any) -> Hand:
+        array: LazyArray = t._array
+        hand = Hand(
+            self.cursor, array.shape, array.predicted, array.dtype, device_of(array), bool(t._tracked), self._number(array.storage), array.first, array.whole
+        )
+        hand.t = fresh(hand)
+        return hand
+
+    def _number(self, storage: Any) -> int:
+        """The number of some memory in the path."""
+        found = self.storages.get(id(storage))
+        if found is None or found[0]() is not storage:
+            found = self.storages[id(storage)] = weakref.ref(storage), len(self.values)
+            self.values[found[1]] = None  # type: ignore[assignment]
+        return found[1]
+
+    def _writes(self, tensors: list[Any]) -> tuple[tuple[int, Value], ...]:
+        """The memory of tensors that holds another value than when it was last looked at."""
+        found = {}
+        for t in tensors:
+            storage = t._array.storage
+            number = self._number(storage)
+            if storage.value is not None and self.values[number] is not storage.value:
+                found[number] = self.values[number] = storage.value
+        return tuple(found.items())
+
+    # -- what was passed over
+    def repeat(self, record: Record) -> None:
+        """Call what a record tells, on the tensors that were handed out, which become the results."""
+        args = [p.value() if type(p) is Group else p.t for p in record.places]
+        named = {k: p.value() if type(p) is Group else p.t for k, p in record.by_name.items()}
+        for leaf in record.leaves:
+            self.places[id(leaf.t)] = weakref.ref(leaf.t), leaf
+            self.leaves.append(leaf)
+            leaf.array = leaf.t._array
+            self.known_leaves.add(id(leaf.value))
+        result = record.long(*args, **named)
+        self._become(record.out, result)
+        self.prev = record
+        self.begun_by = self.begun_by or None
+
+    def _become(self, out: Place, result: Any) -> None:
+        if type(out) is Several:
+            for place, r in zip(out.hands, result, strict=True):
+                self._become(place, r)
+        elif type(out) is Hand and type(out.t) is FreshTensor:
+            t = out.t
+            _transplant(t, result)
+            self.places[id(t)] = weakref.ref(t), out
+            array = t._array
+            if type(array) is LazyArray:
+                self.storages[id(array.storage)] = weakref.ref(array.storage), out.storage
+                self.values[out.storage] = array.storage.value
+
+    # -- the end
+    def finish(self) -> None:
+        """What has waited has run: the path is known from now on."""
+        for leaf in self.leaves:
+            leaf.array = None
+            leaf.value.array = None
+        first = self.begun_by
+        if first is None or self.prev is None:
+            return
+        self.prev.next = self.prev.next or end_of(self.prev)
+        cursor = self.cursor
+        if first.prev is None:
+            roots = cursor.roots.setdefault(first.asked, [])
+            if len(roots) < cursor.ROOTS:
+                roots.append(first)
+                cursor.latest = first
+        else:
+            cursor.branch(first.prev, first)
+
+
+def _is_there(result: Any) -> bool:
+    """Whether a result is of tensors that have their arrays."""
+    tensors = _tensors_in((result,))
+    return bool(tensors) and all([type(t) is not FreshTensor and type(t._array) is not LazyArray for t in tensors])
+
+
+def are_there(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether all tensors among arguments have their arrays."""
+    return all([type(t) is not FreshTensor and type(t._array) is not LazyArray for t in _tensors_in((*args, *named.values()))])
+
+
+def bind(record: Record, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether a call is that of a record, whose leaves take the tensors that it is given."""
+    if len(args) != record.count or named.keys() != record.by_name.keys():
+        return False
+    changed: list[tuple[Leaf, Any]] = []
+    pairs = [*zip(record.places, args, strict=True), *[(p, named[k]) for k, p in record.by_name.items()]]
+    if not all([_fits(p, v, record, changed) for p, v in pairs]):
+        return False
+    for leaf, t in changed:
+        leaf.t = t
+    return True
+
+
+def _fits(place: Any, value: Any, record: Record, changed: list[tuple[Leaf, Any]]) -> bool:
+    kind = type(place)
+    if kind is Group:
+        return type(value) is place.make and len(value) == len(place.items) and all(
+            [_fits(p, v, record, changed) for p, v in zip(place.items, value, strict=True)]
+        )  # fmt: skip
+    if kind is Leaf:
+        if place.first is not record:
+            return value is place.t
+        return isinstance(value, Tensor) and type(value) is not FreshTensor and _lies_as(value, place) and not changed.append((place, value))  # type: ignore[func-returns-value]
+    if value is place.t:
+        return True
+    return kind is Place and type(value) is place.kind and bool(value == place.t)
+
+
+def _lies_as(t: Any, leaf: Leaf) -> bool:
+    """Whether a tensor may stand for a leaf."""
+    if t._tracked != leaf.tracked or hasattr(type(t), "becomes"):
+        return False
+    compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
+    return layout_of(t._array) is leaf.layout
+
+
+def _tensors_in(values: Any) -> list[Any]:
+    found: list[Any] = []
+    for v in values:
+        if isinstance(v, Tensor):
+            found.append(v)
+        elif type(v) in (tuple, list) or hasattr(v, "_fields"):
+            found += _tensors_in(v)
+    return found
+
+
+_SLOTS = ("_array", "_node", "_tracked", "_version_counter", "_extra", "_view_path", "_grad", "_layout")
+
+
+def _transplant(t: Any, made: Any) -> None:
+    """Let a fresh tensor be what a call has made, in the place of that."""
+    t.__class__ = Tensor
+    for name in _SLOTS:
+        setattr(t, name, getattr(made, name))
+    t._layout = None
+    if type(t._array) is LazyArray:
+        t._array.shown_by(t)
+    if made._view_path is not None:  # its base knows it by its id
+        views = made._view_path[0]._extra.views
+        views.fresh.pop(id(made), None)
+        views.fresh[id(t)] = weakref.ref(t)
+
+
+def _address(array: Any) -> int:
+    return array.pointer if type(array) is CudaArray else int(array.ctypes.data)
+
+
+_ = Trail

@@ -1,0 +1,188 @@
+"""Records: what a public function was given, and what it gave, as places that hold the tensors of the run of now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.dispatch.plans.door_code import ABSENT
+from tritensor.fusion.graph import Call, Value
+from tritensor.ground.device import device
+from tritensor.ops.array import Layout
+
+
+class Place:
+    """Where an argument comes from: `t` is what it is in the run of now. `kind` is the type that an equal value may have (None: it must be the same object)."""
+
+    __slots__ = ("kind", "t")
+
+    def __init__(self, t: Any, kind: type | None = None) -> None:
+        self.t, self.kind = t, kind
+
+
+NOTHING = Place(ABSENT)  # an argument that was not given
+_EQUAL = frozenset((int, float, str, bool, slice, tuple, type(None)))
+
+
+def atom(value: Any) -> Place:
+    """The place of a value that no tensor is in; of zero the sign counts, so that it must be the same object."""
+    return Place(value, type(value) if type(value) in _EQUAL and not (type(value) is float and value == 0.0) else None)
+
+
+class Leaf(Place):
+    """A tensor from outside, with memory of its own: another one may stand in its place in the next run, if it lies as this one did."""
+
+    __slots__ = ("array", "first", "layout", "tracked", "value")
+
+    def __init__(self, t: Any, layout: Layout, value: Value) -> None:
+        super().__init__(t)
+        self.layout, self.tracked, self.value = layout, bool(t._tracked), value
+        self.array: Any = None  # of the run of now, once it was read
+        self.first: Record | None = None  # which reads it first, and may be given another
+
+
+class Group(Place):
+    """A list or tuple of arguments with tensors in it."""
+
+    __slots__ = ("items", "make")
+
+    def __init__(self, make: Any, items: list[Place]) -> None:
+        super().__init__(None)
+        self.make, self.items = make, items
+
+    def value(self) -> Any:
+        """The list or tuple of the run of now."""
+        return self.make([p.value() if type(p) is Group else p.t for p in self.items])
+
+
+class Derived(NamedTuple):
+    """A value that is a window on a leaf: strides in elements, `first` in bytes from the leaf's first element."""
+
+    value: Value
+    leaf: Leaf
+    strides: tuple[int, ...]
+    first: int
+
+
+class Hand(Layout):
+    """A tensor that a record hands out, and how it lies: Tensor.shape asks its `_layout`, which this is. `storage` is the number of its memory in the path,
+    `first` the bytes before its first element there."""
+
+    __slots__ = ("cursor", "first", "kind", "storage", "t", "tracked", "whole")
+
+    def __init__(
+        self, cursor: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, on: device, tracked: bool, storage: int, first: int,
+        whole: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(shape, strides, dtype, 0, on)
+        self.cursor, self.tracked, self.storage, self.first, self.whole = cursor, tracked, storage, first, whole
+        self.kind = None
+        self.t: Any = None
+
+
+class Several(Place):
+    """Several results in one tuple, made anew at each call."""
+
+    __slots__ = ("hands", "make")
+
+    def __init__(self, hands: tuple[Place, ...], make: Callable[[list[Any]], Any]) -> None:
+        self.hands, self.make = hands, make
+        super().__init__(None)
+
+    def value(self) -> Any:
+        """The results of the run of now."""
+        return self.make([h.value() if type(h) is Several else h.t for h in self.hands])
+
+
+class Record:
+    """One call of a public function: `places` of its arguments, of which `a`, `b`, `c` are the first, and by name; `named` are values of the latter.
+
+    call: the function; None where a look at the places alone does not tell whether the call is this one, which then `asked` says.
+    out: the place of its result. hands: those that it makes. calls: the calls of ops that it came to. writes: (storage number, value) of memory that
+    holds another value from here on. enabled: whether gradients were recorded. next: the record that followed last time, others: those that did before.
+    """
+
+    __slots__ = (
+        "a",
+        "asked",
+        "b",
+        "by_name",
+        "c",
+        "call",
+        "calls",
+        "count",
+        "derived",
+        "draws",
+        "enabled",
+        "ends",
+        "hands",
+        "leaves",
+        "long",
+        "named",
+        "next",
+        "others",
+        "out",
+        "places",
+        "prev",
+        "trail",
+        "writes",
+    )  # fmt: skip
+
+    def __init__(self, prev: Record | None, call: Any) -> None:
+        self.prev, self.call, self.asked = prev, call, call
+        self.a = self.b = self.c = NOTHING
+        self.places: tuple[Place, ...] = ()
+        self.by_name: dict[str, Place] = {}
+        self.count = 0
+        self.named: Any = {}
+        self.out: Any = NOTHING
+        self.long: Any = None
+        self.hands: tuple[Hand, ...] = ()
+        self.leaves: tuple[Leaf, ...] = ()
+        self.calls: tuple[Call, ...] = ()
+        self.writes: tuple[tuple[int, Value], ...] = ()
+        self.derived: tuple[Derived, ...] = ()
+        self.draws: tuple[tuple[Call, int], ...] = ()
+        self.enabled = True
+        self.next: Any = None
+        self.others: list[Record] = []
+        self.ends: dict[Any, Any] = {}  # runs of a path that ends here, by what was held
+        self.trail: Trail | None = None
+
+
+class Trail:
+    """All of a path up to a record: its records, hands, leaves and calls, and the value that each memory holds in the end."""
+
+    def __init__(self, last: Record) -> None:
+        self.records: list[Record] = []
+        r: Record | None = last
+        while r is not None:
+            self.records.append(r)
+            r = r.prev
+        self.records.reverse()
+        self.hands = tuple([h for r in self.records for h in r.hands])
+        self.leaves = tuple([leaf for r in self.records for leaf in r.leaves])
+        self.derived = tuple([d for r in self.records for d in r.derived])
+        self.draws = tuple([d for r in self.records for d in r.draws])
+        self.calls = [c for r in self.records for c in r.calls]
+        self.held: dict[int, Value] = {}
+        for r in self.records:
+            self.held.update(r.writes)
+
+
+class _End(Record):
+    """What stands behind the last record of a path: no function matches it."""
+
+    def __init__(self, prev: Record | None) -> None:
+        super().__init__(prev, None)
+        self.call = self.asked = _NO_FUNCTION
+
+
+_NO_FUNCTION = object()
+
+
+def end_of(prev: Record | None) -> Record:
+    """The place behind a record that nothing has followed yet."""
+    return _End(prev)
