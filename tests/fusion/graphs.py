@@ -35,7 +35,8 @@ class Graph:
             self.bound = plan_of(self.calls, self.wanted)
             self.plan = self.bound.plan
             self.by_plan = [
-                _values(x) for x in self.bound.plan.run(self.bound.leaves, self.bound.numbers, [(c.at, c.who) for c in self.calls])
+                _values(x)
+                for x in self.bound.plan.run([v.array for v in self.bound.leaves], self.bound.numbers, [(c.at, c.who) for c in self.calls])
             ]
             assert not run_calls(self.calls, self.wanted)
             self.by_calls = [_values(v.array) for v in self.bound.wanted]

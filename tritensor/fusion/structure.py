@@ -19,12 +19,13 @@ KEPT = 256  # plans; when there are more, all are dropped
 
 class Structure(NamedTuple):
     """key: equal for graphs that one plan serves. values: all that the graph's calls read and make, as the key numbers them; wanted: those that outlive it.
-    numbers: what only reaches kernels, seeds and offsets."""
+    numbers: what only reaches kernels, seeds and offsets; drawn: which of them are attributes of which calls."""
 
     key: Any
     values: list[Value]
     wanted: list[Value]
     numbers: list[Any]
+    drawn: list[tuple[int, Call, str]]
 
 
 def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
@@ -33,6 +34,7 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
     numbers: list[Any] = []
     parts: list[Any] = []
     kept: list[Value] = []
+    seeds: list[tuple[int, Call, str]] = []
     add = parts.append
     for call in calls:
         op, attrs = call.op, call.attrs
@@ -55,6 +57,7 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
         if attrs:
             drawn = drawn_attributes(call)
             if drawn:
+                seeds += [(len(numbers) + k, call, name) for k, name in enumerate(drawn)]
                 numbers += [attrs[k] for k in drawn]
                 attrs = {k: v for k, v in attrs.items() if k not in drawn}
             add(replay.attributes_part(attrs))
@@ -80,7 +83,7 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
                 add((y.shape, y.dtype, y.strides, y.fixed))
             else:
                 add(y.fixed)
-    return Structure(tuple(parts), list(place), kept, numbers)
+    return Structure(tuple(parts), list(place), kept, numbers, seeds)
 
 
 def _part(x: Any, place: dict[Value, int], parts: list[Any]) -> Any:
@@ -111,12 +114,30 @@ def _uniform(op: Op, corner: str, part: int | None) -> bool:
 
 
 class Bound(NamedTuple):
-    """A plan, and what of a graph it is to run with."""
+    """A plan for a graph: `leaves` are the values whose arrays it is given, in order, `wanted` those that it computes. It may be run again when leaves have
+    other arrays, of the same layouts, or calls other seeds: `drawn` says which of the numbers are attributes of which calls."""
 
     plan: Plan
-    leaves: list[Any]
+    leaves: list[Value]
     numbers: list[Any]
+    drawn: list[tuple[int, Call, str]]
     wanted: list[Value]
+
+    def compute(self, calls: Sequence[Call]) -> dict[Value, Exception]:
+        """Give the wanted values their arrays. Gives what could not be computed, with the error of the call that failed, as `run_calls`: when one does, all
+        run one by one, so that what does not hang on it is computed all the same."""
+        for k, call, name in self.drawn:
+            self.numbers[k] = call.attrs[name]
+        try:
+            found = self.plan.run([v.array for v in self.leaves], self.numbers, [(c.at, c.who) for c in calls])
+        except Exception:
+            failed = run_calls(calls, set(self.wanted))
+            if not failed:
+                raise
+            return failed
+        for value, array in zip(self.wanted, found, strict=True):
+            value.array = array
+        return {}
 
 
 _plans: dict[Any, tuple[Plan, tuple[int, ...]]] = {}
@@ -149,23 +170,12 @@ def _planned(calls: Sequence[Call], structure: Structure) -> tuple[Plan, tuple[i
 
 def _bound(made: Plan, leaves: tuple[int, ...], structure: Structure) -> Bound:
     values = structure.values
-    return Bound(made, [values[k].array for k in leaves], structure.numbers, structure.wanted)
+    return Bound(made, [values[k] for k in leaves], structure.numbers, structure.drawn, structure.wanted)
 
 
 def compute(calls: Sequence[Call], wanted: set[Value]) -> dict[Value, Exception]:
-    """Give the wanted values of a graph their arrays, by its plan. Gives what could not be computed, with the error of the call that failed, as
-    `run_calls`: when one does, all run one by one, so that what does not hang on it is computed all the same."""
-    bound = plan_of(calls, wanted)
-    try:
-        found = bound.plan.run(bound.leaves, bound.numbers, [(c.at, c.who) for c in calls])
-    except Exception:
-        failed = run_calls(calls, wanted)
-        if not failed:
-            raise
-        return failed
-    for value, array in zip(bound.wanted, found, strict=True):
-        value.array = array
-    return {}
+    """Give the wanted values of a graph their arrays, by its plan: see Bound."""
+    return plan_of(calls, wanted).compute(calls)
 
 
 def _forget() -> None:
