@@ -78,7 +78,8 @@ def result_strides(op: Op, shape: Steps, arrays: list[Any], attrs: dict[str, Any
         return None
     arrays = [_without_memory(a) for a in arrays]
     if op.layout == OWN:
-        return provider("kernels.own_layouts").strides_of(op.name, shape, arrays, attrs)  # type: ignore[no-any-return]
+        found = provider("kernels.own_layouts").strides_of(op.name, shape, arrays, attrs)
+        return found if found is not None and len(found) == len(shape) else None  # it speaks of the first result
     layouts = tuple([(a.shape, a.strides) for a in arrays if isinstance(a, StridedArray)])
     if op.layout == IMAGES:
         return image_strides(shape, layouts)

@@ -51,10 +51,12 @@ class Call:
 
     inputs: a Value, a Window, a number or None each; of a gradient the arguments of its function, attributes, shapes and needs among them.
     function: of a gradient, what computes it on arrays. part: which of the op's gradients it is; None for all of them at once.
+    kernels: of a gradient whose function is not a GPU's, the functions of `op.backward` that make the same: the place of each, its arguments, and which of
+        its results each of the call's is (-1: none). None: `function` is that itself, or there is none.
     at: the user's instruction that made it, who: what that called.
     """
 
-    __slots__ = ("at", "attrs", "corner", "function", "inputs", "op", "part", "results", "who")
+    __slots__ = ("at", "attrs", "corner", "function", "inputs", "kernels", "op", "part", "results", "who")
 
     def __init__(
         self, op: Op, corner: str, inputs: tuple[Any, ...], attrs: dict[str, Any], at: tuple[CodeType, int],
@@ -62,6 +64,7 @@ class Call:
     ) -> None:  # fmt: skip
         self.op, self.corner, self.inputs, self.attrs, self.at = op, corner, inputs, attrs, at
         self.function, self.part = function, part
+        self.kernels: tuple[tuple[int, tuple[Any, ...], tuple[int, ...]], ...] | None = None
         self.results: tuple[Value | None, ...] = ()
         self.who = called_name()
 
@@ -76,8 +79,11 @@ class Call:
         return file_and_line(*line_of(*self.at))
 
     def values(self) -> list[Value]:
-        """The values that it reads."""
-        return list(values_in(self.inputs))
+        """The values that it reads, be it as it is or by its kernels' steps."""
+        found = list(values_in(self.inputs))
+        for _, args, _ in self.kernels or ():
+            found += values_in(args)
+        return found
 
     def __repr__(self) -> str:
         return f"Call({self.name} at {self.line})"

@@ -17,6 +17,7 @@ from tritensor.fusion.graph import BACKWARD, FORWARD, Call, Value
 from tritensor.ground import dtypes
 from tritensor.ground.call_site import user_instruction
 from tritensor.ground.device import cpu
+from tritensor.ground.errors import GradError
 from tritensor.ground.strides import contiguous_strides, elementwise_strides
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
@@ -188,7 +189,8 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         arguments = [node._saved(kind, k, needs, False) for kind, k in fetch]
         if _is_wrapped(g, arguments):
             return _pull_now(node, g, needs)
-        return _note_gradient(segment, op, None, function, g, arguments, [meta_of[i] if n else None for i, n in enumerate(needs)])
+        kernels = _kernels(node, g, needs, None) if on.type == "cpu" else None
+        return _note_gradient(segment, op, None, function, g, arguments, [meta_of[i] if n else None for i, n in enumerate(needs)], kernels)
     for (i, function, fetch, _), need in zip(corner.steps, needs, strict=False):
         if not need or function is None:
             kept.append(None)
@@ -196,8 +198,29 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         arguments = [node._saved(kind, k, needs, False) for kind, k in fetch]
         if _is_wrapped(g, arguments):
             return _pull_now(node, g, needs)
-        kept.append(_note_gradient(segment, op, i, function, g, arguments, [meta_of[i]])[0])
+        kernels = _kernels(node, g, needs, i) if on.type == "cpu" else None
+        kept.append(_note_gradient(segment, op, i, function, g, arguments, [meta_of[i]], kernels)[0])
     return tuple(kept)
+
+
+def _kernels(node: Node, g: Any, needs: tuple[bool, ...], part: int | None) -> list[Any]:
+    """What a GPU would run for one gradient of a node on the CPU, or (part None) for all that are asked for: see `kernels` of Call."""
+    corner = node.op.backward
+    if corner is None:
+        return []
+    asked = needs if part is None else tuple([i == part for i in range(len(needs))])
+    try:
+        if corner.joint:
+            arguments = [node._saved(kind, k, asked, False) for kind, k in corner.steps[0][2]]
+            return [(0, (g, *arguments), tuple([i if n else -1 for i, n in enumerate(needs)]) if part is None else (part,))]
+        found = []
+        for (i, function, fetch, _), need in zip(corner.steps, asked, strict=False):
+            if need and function is not None:
+                picks = (0,) if part is not None else tuple([0 if k == i else -1 for k in range(len(needs))])
+                found.append((i, (g, *[node._saved(kind, k, asked, False) for kind, k in fetch]), picks))
+        return found
+    except GradError:  # it names more than the CPU's own does, and that was overwritten: the call is one that nothing is known of
+        return []
 
 
 def _is_wrapped(g: Any, arguments: list[Any]) -> bool:
@@ -215,7 +238,14 @@ def _pull_now(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
 
 
 def _note_gradient(
-    segment: Segment, op: Op, part: int | None, function: Callable[..., Any], g: Any, arguments: list[Any], metas: list[Any]
+    segment: Segment,
+    op: Op,
+    part: int | None,
+    function: Callable[..., Any],
+    g: Any,
+    arguments: list[Any],
+    metas: list[Any],
+    kernels: list[Any] | None,
 ) -> tuple[Any, ...]:
     """The results of one function of a gradient corner, noted. `metas`: shape and type of the input that each belongs to; None where none is asked for."""
     first = next(x for x in (g if type(g) is tuple else (g,)) if x is not None)
@@ -223,6 +253,8 @@ def _note_gradient(
     layouts = tuple([(a.shape, a.predicted if type(a) is LazyArray else tuple(element_strides(a))) for a in arrays])
     with segment.lock:
         call = Call(op, BACKWARD, tuple([segment.operand(a) for a in (g, *arguments)]), {}, user_instruction(), function, part)
+        if kernels is not None:
+            call.kernels = tuple([(i, tuple([segment.operand(a) for a in args]), picks) for i, args, picks in kernels])
         results: list[Any] = []
         for k, m in enumerate(metas):
             if m is None:

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from tritensor.fusion.graph import WRITE, Call, Value, Window, needed
+from tritensor.fusion.running import run_calls
+from tritensor.fusion.structure import compute
 from tritensor.ground import shortcuts
 from tritensor.ground.call_site import user_instruction
 from tritensor.ground.device import device
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.cursor import Cursor
-from tritensor.lazy_evaluation.running import run_calls
 from tritensor.lazy_evaluation.storing import store_results
 from tritensor.ops.array import device_of, element_strides, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, waiting
@@ -138,7 +139,7 @@ class Segment:
                         s.failure = stale
                     raise stale
                 wanted = {s.value for s in held}
-                failed = run_calls(calls if everything else needed(calls, wanted), wanted)
+                failed = run_calls(calls, wanted) if everything else compute(needed(calls, wanted), wanted)
                 store_results(held, leaves.values(), failed)
                 for value in wanted:
                     if value.call is not None:

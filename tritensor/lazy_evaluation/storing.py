@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.fusion.graph import Value
-from tritensor.lazy_evaluation.running import copy_values, lay
-from tritensor.ops.array import device_of, empty
+from tritensor.fusion.running import copy_values, lay, room
+from tritensor.ops.array import device_of
 from tritensor.ops.lazy_array import PendingStorage
 from tritensor.ops.strided_array import StridedArray
 
@@ -56,6 +56,6 @@ def _memory(array: Any) -> int:
 
 
 def _copied(array: Any, strides: tuple[int, ...]) -> Any:
-    made = empty(tuple(array.shape), array.dtype, device_of(array), strides)
+    made = room(tuple(array.shape), array.dtype, strides, device_of(array))
     copy_values(made, array)
     return made

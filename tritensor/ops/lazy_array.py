@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from tritensor.ground.device import device
-from tritensor.ground.strides import contiguous_strides
+from tritensor.ground.strides import contiguous_strides, memory_extent
 from tritensor.ground.thread_state import here
 from tritensor.ops.strided_array import StridedArray, reinterpreted_layout
 
@@ -270,13 +270,16 @@ def window_of(whole: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tupl
         return whole
     if 0 in shape:
         return np.empty(shape, dtype)
-    return np.ndarray(shape, dtype, _memory_of(whole), first, in_bytes)
+    memory, start = _memory_of(whole)
+    return np.ndarray(shape, dtype, memory, start + first, in_bytes)
 
 
-def _memory_of(whole: np.ndarray) -> np.ndarray:
-    """All bytes from an array's first element to its last, in order: an array without negative strides."""
+def _memory_of(whole: np.ndarray) -> tuple[np.ndarray, int]:
+    """All bytes of an array from the lowest address to the highest, and where among them its first element begins."""
     if whole.flags.c_contiguous:
-        return whole.reshape(-1).view(np.uint8)
-    span = sum([(n - 1) * s for n, s in zip(whole.shape, whole.strides, strict=True)]) + whole.itemsize
-    first = whole.view(np.uint8) if whole.itemsize == 1 else whole  # as_strided does not know float8
-    return np.lib.stride_tricks.as_strided(np.lib.stride_tricks.as_strided(first, (1,), (whole.itemsize,)).view(np.uint8), (span,), (1,))
+        return whole.reshape(-1).view(np.uint8), 0
+    low, high = memory_extent(whole.shape, whole.strides)
+    lowest = whole[tuple([slice(None, None, -1 if s < 0 else 1) for s in whole.strides])]
+    # numpy's as_strided does not know float8
+    raw = np.lib.stride_tricks.as_strided(lowest.view(np.uint8) if whole.itemsize == 1 else lowest, (1,), (whole.itemsize,)).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(raw.reshape(-1), (high - low + whole.itemsize,), (1,)), -low

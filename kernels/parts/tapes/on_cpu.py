@@ -52,35 +52,49 @@ def _call_of(
     return found
 
 
-def run(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int | None = None) -> None:
-    """outs = the tape of inputs that broadcast to its space, whose last `reduced` axes make up a row (None: one where it folds, else none).
+def run(
+    tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int | None = None,
+    shape: tuple[int, ...] | None = None,
+) -> None:  # fmt: skip
+    """outs = the tape of inputs that broadcast to its space, whose last `reduced` axes make up a row (None: one where it folds, else none); `shape` is the
+    space where it is more than all arrays broadcast to.
 
     As one machine function where there is one, else step by step.
     """
     reduced = int(tape.folds) if reduced is None else reduced
-    if not _by_machine(tape, None, outs, inputs, numbers, reduced):
-        step_by_step(tape, inputs, numbers, outs, reduced)
+    if not _by_machine(tape, shape, outs, inputs, numbers, reduced):
+        step_by_step(tape, inputs, numbers, outs, reduced, shape)
 
 
 def step_by_step(
-    tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int | None = None
-) -> None:
+    tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int | None = None,
+    shape: tuple[int, ...] | None = None,
+) -> None:  # fmt: skip
     """The same as `run`, a step at a time, each by the machine function of its formula, which all tapes share, or by the formula's body in numpy where
     machine code does not take it: nothing is compiled for the tape. Results are those of the fused function, bit for bit, where it has one."""
     reduced = int(tape.folds) if reduced is None else reduced
     arrays = (*outs, *inputs)
-    call = _call_of(step_table, tape, arrays, reduced)
+    call = _call_of(step_table, tape, arrays, reduced, shape)
     if call is None or not call(arrays, numbers):
-        _one_by_one(tape, inputs, numbers, outs, reduced)
+        _one_by_one(tape, inputs, numbers, outs, reduced, shape)
 
 
-def _one_by_one(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int) -> None:
+def _one_by_one(
+    tape: Tape,
+    inputs: Sequence[np.ndarray],
+    numbers: Sequence[Any],
+    outs: Sequence[np.ndarray],
+    reduced: int,
+    shape: tuple[int, ...] | None,
+) -> None:
     """Each step by itself."""
     # no result lies over an input: then it may be written before others are read
     apart = not any([np.may_share_memory(x, y) for x in inputs for y in outs])
-    shape = np.broadcast_shapes(*[x.shape for x in (*outs, *inputs)])
+    if shape is None:
+        shape = np.broadcast_shapes(*[x.shape for x in (*outs, *inputs)])
     values: list[Any] = [x.reshape((1,) * (len(shape) - x.ndim) + x.shape) for x in inputs]
-    values += [np.full((1,) * len(shape), x, np.float32 if d.itemsize == 2 else d) for x, d in zip(numbers, tape.numbers, strict=True)]
+    kinds = [np.dtype(np.float32) if d.itemsize == 2 and d.kind not in "iu" else d for d in tape.numbers]
+    values += [np.full((1,) * len(shape), x, d) for x, d in zip(numbers, kinds, strict=True)]
     for way in ways(tape):
         step, given, told = way.tape.steps[0], [values[v] for v in way.arrays], [values[v] for v in way.numbers]
         space, own, rows = space_of(step, [(1,) * len(shape), *[x.shape for x in given]], shape[len(shape) - reduced :])

@@ -7,12 +7,12 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.fusion.graph import Value, needed
+from tritensor.fusion.structure import compute
 from tritensor.ground import shortcuts
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known import recording
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, settle_fresh
 from tritensor.lazy_evaluation.known.records import Hand, Record, Several, Trail, end_of
-from tritensor.lazy_evaluation.running import run_calls
 from tritensor.lazy_evaluation.storing import store_results
 from tritensor.ops.array import layout_of, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, window_of
@@ -192,7 +192,7 @@ class Cursor:
             call.attrs["seed"], call.attrs["offset"] = seed, offset
         before, here.segment = here.segment, None
         try:
-            failed = run_calls(needed(trail.calls, wanted), wanted)
+            failed = compute(needed(trail.calls, wanted), wanted)
             store_results(list(storages.values()), [leaf.value for leaf in trail.leaves], failed)
         finally:
             here.segment = before

@@ -105,8 +105,29 @@ class Record:
     """
 
     __slots__ = (
-        "a", "asked", "b", "by_name", "c", "call", "calls", "count", "derived", "draws", "ends", "enabled", "hands", "leaves", "long", "named", "next", "others", "out", "places", "prev",
-        "trail", "writes",
+        "a",
+        "asked",
+        "b",
+        "by_name",
+        "c",
+        "call",
+        "calls",
+        "count",
+        "derived",
+        "draws",
+        "enabled",
+        "ends",
+        "hands",
+        "leaves",
+        "long",
+        "named",
+        "next",
+        "others",
+        "out",
+        "places",
+        "prev",
+        "trail",
+        "writes",
     )  # fmt: skip
 
     def __init__(self, prev: Record | None, call: Any) -> None:

@@ -13,15 +13,11 @@ from tritensor.ground import dtypes
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.cpu.float_conversions import as_integers
+from tritensor.kernels.parts.tapes import oracle
 from tritensor.kernels.parts.tapes.cpu.folds import KEPT_WIDE
 from tritensor.kernels.parts.tapes.tape import Fold, Step
 
 _FLOATS = "fV"  # kinds of numpy's types, bfloat16 being of the second
-
-
-@functools.cache
-def _translated(formula: Any) -> Any:
-    return backends.in_numpy(formula)
 
 
 def rounded(y: Any, dtype: np.dtype) -> np.ndarray:
@@ -46,8 +42,7 @@ def widened(x: np.ndarray, wide: bool) -> np.ndarray:
 def run_step(step: Step, values: Sequence[np.ndarray], out: np.ndarray) -> None:
     """out = the step's formula of values that broadcast to it."""
     with blocks.SILENT():
-        y = _translated(step.formula)(*[widened(x, step.wide) for x in values])
-        out[...] = rounded(y, step.dtype)
+        out[...] = rounded(oracle.pointwise(step.formula, values, step.wide), step.dtype)
 
 
 class _Tile(np.ndarray):
@@ -86,7 +81,7 @@ def run_fold(fold: Fold, shape: tuple[int, ...], values: Sequence[Sequence[np.nd
     index = np.arange(count, dtype=np.int64).reshape(1, 1, *shape[2:])
     with blocks.SILENT():
         given = [widened(x, x.dtype.char == "d").view(_Tile) for x in picks]
-        mapped = _on_tiles_of(functions.map)(*given, index.view(_Tile), *[widened(x, True) for x in numbers])
+        mapped = _on_tiles_of(functions.map)(*given, index.view(_Tile), *[widened(x, True).view(_Tile) for x in numbers])
         state = [x.reshape(*shape[:2], count, 1) for x in _as_tiles(mapped, shape, kept)]
         start = [np.full((*shape[:2], 1, 1), e, d).view(_Tile) for e, d in zip(functions.identity(tuple(fold.states)), kept, strict=True)]
         if not count:
@@ -98,6 +93,6 @@ def run_fold(fold: Fold, shape: tuple[int, ...], values: Sequence[Sequence[np.nd
             state = _as_tiles(combine(*halves[0], *halves[1]), halves[0][0].shape, kept)
         found: Any = state
         if functions.finish is not None:
-            found = _on_tiles_of(functions.finish)(*state, *[widened(x, True) for x in scalars])
+            found = _on_tiles_of(functions.finish)(*state, *[widened(x, True).view(_Tile) for x in scalars])
         for y, out, dtype in zip(found if isinstance(found, tuple | list) else [found], outs, fold.dtypes, strict=True):
             out[...] = rounded(np.asarray(y), dtype)

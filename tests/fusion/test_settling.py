@@ -1,0 +1,44 @@
+"""Segments run by plans: results, errors of single calls, memory that users see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+
+
+def test_a_call_that_fails_fails_alone() -> None:
+    x = tt.tensor(np.arange(6, dtype=np.float32))
+    bad = tt.tensor([0, 9])
+    with tt.lazy():
+        y = tt.exp(x) + 1
+        z = x[bad] * 2
+        with pytest.raises(IndexError) as error:
+            z.numpy()
+        assert any("test_settling.py" in note for note in error.value.__notes__)
+    assert np.allclose(y.numpy(), np.exp(np.arange(6)) + 1)
+
+
+def test_writes_into_memory_that_is_there() -> None:
+    x = tt.tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    row = x[0]
+    with tt.lazy():
+        y = x * 2
+        x += y
+        row *= 10
+        z = x + 1
+    assert np.array_equal(x.numpy(), [[0, 30, 60], [9, 12, 15]])
+    assert np.array_equal(y.numpy(), [[0, 2, 4], [6, 8, 10]])
+    assert np.array_equal(z.numpy(), x.numpy() + 1)
+    assert np.array_equal(row.numpy(), x.numpy()[0])
+
+
+def test_results_do_not_share_memory() -> None:
+    x = tt.tensor(np.arange(6, dtype=np.float32))
+    with tt.lazy():
+        y = x + 1
+        a, b = y.clone(), y.clone()
+    a[0] = 100
+    assert b.numpy()[0] == 1
+    assert y.numpy()[0] == 1

@@ -1,0 +1,377 @@
+"""Dataflow: calls as one program of elementary steps and of calls that stay whole, on slots that are written once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.fusion.graph import BACKWARD, FORWARD, WRITE, Call, Value, Window
+from tritensor.fusion.steps import KINDS, Elementary, Number, Template
+from tritensor.fusion.templates import copy_template, numbers_in, template_of, uniform
+from tritensor.ground.device import device
+from tritensor.kernels.parts.tapes.capture import ArraySpec
+
+Steps = tuple[int, ...]
+
+
+class Slot:
+    """An array of the program. `node` makes it; a `leaf` is given. `readers` are the nodes that read it; `wanted`: it outlives the program.
+
+    constant: a number everywhere, which each group makes for itself. seen: whether a call, or who wants it, takes a view of it, so that it must lie as said.
+    """
+
+    __slots__ = ("constant", "device", "dtype", "leaf", "node", "number", "readers", "seen", "shape", "strides", "wanted")
+
+    def __init__(self, number: int, shape: tuple[int, ...], dtype: np.dtype, strides: Steps, on: device, node: Node | None) -> None:
+        self.number, self.shape, self.dtype, self.strides, self.device, self.node = number, shape, dtype, strides, on, node
+        self.readers: list[Node] = []
+        self.wanted = self.constant = self.leaf = self.seen = False
+
+    def __repr__(self) -> str:
+        return f"Slot({self.number}, {self.dtype} {self.shape})"
+
+
+class SlotRead(NamedTuple):
+    """An array that a step reads, over its axes; `first` in bytes."""
+
+    slot: Slot
+    first: int
+    dtype: np.dtype
+    strides: Steps
+
+    @property
+    def inlined(self) -> bool:
+        """Whether it is of a constant, which is made anew in place of the read; bytes of one are read from memory."""
+        return self.slot.constant and self.dtype == self.slot.dtype
+
+
+class Node:
+    """A step of a call, or (`step` None) a whole call.
+
+    reads: of a step in the order of its own reads, of a call each slot once. numbers: of a step, constants or NumberSlots.
+    """
+
+    __slots__ = ("call", "device", "live", "made", "numbers", "place", "reads", "step")
+
+    def __init__(self, place: int, call: int, step: Elementary | None, on: device) -> None:
+        self.place, self.call, self.step, self.device = place, call, step, on
+        self.reads: list[SlotRead] = []
+        self.numbers: list[Any] = []
+        self.made: list[Slot | None] = []
+        self.live = False
+
+    def __repr__(self) -> str:
+        return f"Node({self.place}, call {self.call}{'' if self.step is None else ', a step'})"
+
+
+class Lain(NamedTuple):
+    """An array in a slot: a view of it, `first` in bytes."""
+
+    slot: Slot
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    strides: Steps
+    first: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the slot as it is."""
+        slot = self.slot
+        return self.first == 0 and self.strides == slot.strides and self.shape == slot.shape and self.dtype == slot.dtype
+
+
+class NumberSlot(NamedTuple):
+    """A number of the program, by place, as a kernel gets it: `kind(number)`; kind None: as it is."""
+
+    place: int
+    kind: Any
+
+
+class Called(NamedTuple):
+    """A call as it is: its arguments with Lain and NumberSlot in place of arrays and numbers, the attributes that are numbers of the program, by place,
+    and where its results lie."""
+
+    given: tuple[Any, ...]
+    drawn: tuple[tuple[str, int], ...]
+    results: tuple[Lain | None, ...]
+
+
+class Program(NamedTuple):
+    """calls: as they were given. called: each with its operands. wanted: for each value that outlives the program where it lies. numbers: how many there are.
+    opaque: of calls that stay whole, why."""
+
+    calls: Sequence[Call]
+    called: list[Called]
+    nodes: list[Node]
+    slots: list[Slot]
+    leaves: list[Value]
+    wanted: list[tuple[Value, Lain]]
+    numbers: int
+    opaque: dict[int, str]
+
+
+def program_of(calls: Sequence[Call], wanted: Sequence[Value]) -> Program:
+    """The program of calls, in order, without steps that lead to nothing that is wanted."""
+    made = _Builder(calls)
+    for k, call in enumerate(calls):
+        made.add(k, call)
+    return made.program(wanted)
+
+
+class _Builder:
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self.calls = calls
+        self.nodes: list[Node] = []
+        self.slots: list[Slot] = []
+        self.leaves: list[Value] = []
+        self.called: list[Called] = []
+        self.where: dict[Value, Lain] = {}  # of values: where they lie, with their strides
+        self.opaque: dict[int, str] = {}  # why calls stay whole
+        self.numbers = 0
+
+    # -- values
+    def lain(self, value: Value) -> Lain:
+        found = self.where.get(value)
+        if found is None:  # it is a leaf
+            slot = self.slot(value.shape, value.dtype, value.strides, value.device, None)
+            slot.leaf = True
+            self.leaves.append(value)
+            found = self.where[value] = Lain(slot, value.shape, value.dtype, value.strides, 0)
+        return found
+
+    def slot(self, shape: tuple[int, ...], dtype: np.dtype, strides: Steps, on: device, node: Node | None) -> Slot:
+        made = Slot(len(self.slots), shape, dtype, strides, on, node)
+        self.slots.append(made)
+        return made
+
+    def argument(self, x: Any) -> Any:
+        """An argument with Lain in place of what stands for arrays."""
+        kind = type(x)
+        if kind is Value:
+            return self.lain(x)
+        if kind is Window:
+            base = self.lain(x.value)
+            if not _lies_so(x.value.shape, base.strides, x.value.strides):
+                base = self.copied(x.value, base)
+            return Lain(base.slot, x.shape, x.dtype, x.strides, base.first + x.first)
+        return tuple([self.argument(y) for y in x]) if kind is tuple else x
+
+    def copied(self, value: Value, base: Lain) -> Lain:
+        """A value, which lies in other memory as a view, in memory of its own that lies as it says."""
+        template = copy_template(value.shape, value.dtype, base.strides, value.strides)
+        assert template is not None
+        (found,) = self.steps(len(self.calls), template, [base], value.device, [value], ())
+        self.where[value] = found  # type: ignore[assignment]
+        return found  # type: ignore[return-value]
+
+    # -- calls
+    def add(self, k: int, call: Call) -> None:
+        """The nodes of a call."""
+        given = tuple([self.argument(x) for x in call.inputs])
+        on = next(r.device for r in call.results if r is not None)
+        places = self.places(call.inputs)
+        others = [self.places(args) for _, args, _ in call.kernels or ()]
+        drawn = tuple([(name, self.number()) for name in drawn_attributes(call)])
+        found = None if draws(call) else self.captured(k, call, given, places, others, on)
+        if found is None:
+            found = self.whole(k, call, given, on)
+        for value, where in found:
+            self.where[value] = where
+        results = tuple([None if v is None else self.where[v] for v in call.results])
+        self.called.append(
+            Called(tuple([NumberSlot(p, None) if p >= 0 else x for x, p in zip(given, places, strict=True)]), drawn, results)
+        )
+
+    def number(self) -> int:
+        self.numbers += 1
+        return self.numbers - 1
+
+    def places(self, args: Sequence[Any]) -> tuple[int, ...]:
+        """Of each argument its place among the program's numbers, -1 for what is none."""
+        return tuple([self.number() if type(x) is float or type(x) is int else -1 for x in args])
+
+    def captured(
+        self, k: int, call: Call, given: tuple[Any, ...], places: Sequence[int], others: Sequence[Sequence[int]], on: device
+    ) -> list[tuple[Value, Lain]] | None:
+        """The results of a call by its steps, where they are known."""
+        results = call.results
+        if call.corner == WRITE:
+            base, item, window = given
+            (made,) = results
+            assert made is not None
+            if base is not None and window != (made.shape, made.dtype, made.strides, 0):
+                return None
+            # no copy: a value is never written, and who wants it in memory of its own sees to that
+            return [(made, Lain(item.slot, made.shape, made.dtype, item.strides, item.first))]
+        if call.corner == FORWARD:
+            return self.by_corner(k, call, "forward", given, places, tuple(range(len(results))), on)
+        found: list[tuple[Value, Lain]] = []
+        for i, (function, args, picks) in enumerate(kernels_of(call)):
+            inside, own = (given, places) if call.kernels is None else (tuple([self.argument(x) for x in args]), others[i])
+            part = self.by_corner(k, call, function, inside, own, picks, on)
+            if part is None:
+                return None
+            found += part
+        known = {v for v, _ in found}
+        return found if found and all([v is None or v in known for v in results]) else None
+
+    def by_corner(
+        self, k: int, call: Call, corner: Any, given: tuple[Any, ...], places: Sequence[int], picks: Sequence[int], on: device
+    ) -> list[tuple[Value, Lain]] | None:
+        """Results by one of the op's corners; `picks` says for each result of the call which of the corner's it is, -1 for none."""
+        op = call.op
+        numbers = tuple(numbers_in(given)) if uniform(op, corner) else ()
+        values = call.results
+        count = max(picks) + 1
+        strides: list[Steps | None] = [None] * count
+        for value, pick in zip(values, picks, strict=True):
+            if pick >= 0 and value is not None:
+                strides[pick] = value.strides
+        template = template_of(op, corner, tuple([_spec(x) for x in given]), call.attrs, numbers, tuple(strides))
+        if type(template) is str:
+            self.opaque[k] = template
+            return None
+        assert not isinstance(template, str)
+        slots = tuple([p for p in places if p >= 0]) if numbers else ()
+        return self.results(k, template, list(arrays_in(given)), on, values, slots, picks)
+
+    def results(
+        self,
+        k: int,
+        template: Template,
+        arrays: list[Lain],
+        on: device,
+        values: Sequence[Value | None],
+        slots: tuple[int, ...],
+        picks: Sequence[int],
+    ) -> list[tuple[Value, Lain]] | None:
+        """Values by a template; None where it has not what is asked for."""
+        pairs = [(v, p) for v, p in zip(values, picks, strict=True) if p >= 0 and v is not None]
+        if any([p >= len(template.results) for _, p in pairs]):
+            return None
+        wanted: list[Value | None] = [None] * len(template.results)
+        for v, p in pairs:
+            result = template.results[p]
+            if (
+                result is None
+                or result.shape != v.shape
+                or result.dtype != v.dtype
+                or (v.dtype.kind not in KINDS and not _lies_so(v.shape, result.strides, v.strides))
+            ):
+                return None  # a view that nobody could copy
+            wanted[p] = v
+        found = self.steps(k, template, arrays, on, wanted, slots)
+        return [(v, found[p]) for v, p in pairs]  # type: ignore[misc]
+
+    def steps(
+        self, k: int, template: Template, arrays: list[Lain], on: device, values: Sequence[Value | None], slots: tuple[int, ...]
+    ) -> list[Lain | None]:
+        """The nodes of a template; where each result lies."""
+        made = [self.slot(m.shape, m.dtype, m.strides, on, None) for m in template.made]
+        for step in template.steps:
+            node = Node(len(self.nodes), k, step, on)
+            for source, first, dtype, strides in step.reads:
+                if source < 0:
+                    node.reads.append(SlotRead(made[~source], first, dtype, strides))
+                else:
+                    node.reads.append(SlotRead(arrays[source].slot, arrays[source].first + first, dtype, strides))
+            node.numbers = [_number(n, slots) for n in step.numbers]
+            for which, _ in step.made:
+                made[which].node = node
+                made[which].constant = not step.reads
+                node.made.append(made[which])
+            self.nodes.append(node)
+        found: list[Lain | None] = []
+        for result, value in zip(template.results, values, strict=True):
+            if result is None or value is None:
+                found.append(None)
+            elif result.source < 0:
+                found.append(Lain(made[~result.source], value.shape, value.dtype, result.strides, result.first))
+            else:
+                base = arrays[result.source]
+                found.append(Lain(base.slot, value.shape, value.dtype, result.strides, base.first + result.first))
+        return found
+
+    def whole(self, k: int, call: Call, given: tuple[Any, ...], on: device) -> list[tuple[Value, Lain]]:
+        """The results of a call that runs by its op's own corner."""
+        node = Node(len(self.nodes), k, None, on)
+        for slot in dict.fromkeys([x.slot for x in arrays_in(given)]):
+            node.reads.append(SlotRead(slot, 0, slot.dtype, slot.strides))
+        for x in arrays_in(given):
+            x.slot.seen = x.slot.seen or not x.whole
+        found = []
+        for value in call.results:
+            if value is None:
+                node.made.append(None)
+                continue
+            slot = self.slot(value.shape, value.dtype, value.strides, on, node)
+            node.made.append(slot)
+            found.append((value, Lain(slot, value.shape, value.dtype, value.strides, 0)))
+        self.nodes.append(node)
+        return found
+
+    def program(self, wanted: Sequence[Value]) -> Program:
+        """All of it, without what leads nowhere."""
+        kept = []
+        for value in wanted:
+            where = self.lain(value)
+            if value.fixed and not _lies_so(value.shape, where.strides, value.strides):
+                where = self.copied(value, where)
+            where.slot.wanted = True
+            where.slot.seen = where.slot.seen or not where.whole
+            kept.append((value, where))
+        for node in reversed(self.nodes):
+            node.live = any([s is not None and (s.wanted or bool(s.readers)) for s in node.made])
+            if node.step is None:  # a bad index is told though nobody holds what it picks
+                node.live = node.live or self.calls[node.call].op.reports
+            if node.live:
+                for r in node.reads:
+                    r.slot.readers.append(node)
+        return Program(self.calls, self.called, [n for n in self.nodes if n.live], self.slots, self.leaves, kept, self.numbers, self.opaque)
+
+
+def kernels_of(call: Call) -> Sequence[tuple[int, tuple[Any, ...], tuple[int, ...]]]:
+    """The functions of an op's gradient corner for a GPU that make a gradient's results: place, arguments, which result of it each of the call's is."""
+    if call.kernels is not None:
+        return call.kernels
+    if call.corner != BACKWARD or call.op.backward is None:
+        return ()
+    if call.part is None:
+        return ((0, call.inputs, tuple(range(len(call.results)))),)
+    return ((call.part, call.inputs, (0,)),)
+
+
+def draws(call: Call) -> bool:
+    """Whether a call makes random numbers."""
+    return call.corner == FORWARD and getattr(call.op.forward, "draws", None) is not None
+
+
+def drawn_attributes(call: Call) -> tuple[str, ...]:
+    """The attributes of a call that are seed and offset of its random numbers."""
+    return ("seed", "offset") if call.corner == FORWARD and getattr(call.op.forward, "draws", None) == () else ()
+
+
+def _number(number: Number, slots: tuple[int, ...]) -> Any:
+    return number.value if number.kind is None else NumberSlot(slots[number.slot], number.kind)
+
+
+def _spec(x: Any) -> Any:
+    """An argument as captures know it."""
+    if type(x) is Lain:
+        return ArraySpec(x.shape, x.dtype, x.strides)
+    return tuple([_spec(y) for y in x]) if type(x) is tuple else x
+
+
+def arrays_in(given: Any) -> Any:
+    """The arrays among arguments, in order."""
+    for x in given:
+        if type(x) is Lain:
+            yield x
+        elif type(x) is tuple:
+            yield from arrays_in(x)
+
+
+def _lies_so(shape: tuple[int, ...], strides: Steps, wanted: Steps) -> bool:
+    return strides is wanted or all([n == 1 or a == b for n, a, b in zip(shape, strides, wanted, strict=True)]) or 0 in shape

@@ -1,0 +1,314 @@
+"""Plan: what runs in which order for a graph of calls, fused where it pays, and what memory each result takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.fusion.dataflow import Lain, NumberSlot, Program, arrays_in, program_of
+from tritensor.fusion.graph import WRITE, Call, Value
+from tritensor.fusion.group import Group
+from tritensor.fusion.groups import Groups
+from tritensor.fusion.running import laid, room, run_corner, run_group, write
+from tritensor.fusion.tapes import Fused, Operand, fused
+from tritensor.ground.device import device
+from tritensor.ground.thread_state import here
+from tritensor.ops.lazy_array import window_of
+from tritensor.ops.table import Op
+
+Steps = tuple[int, ...]
+
+
+class View(NamedTuple):
+    """A view of an array of a plan, by its place; strides in elements, `first` in bytes."""
+
+    place: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    strides: Steps
+    first: int
+
+
+class Whole(NamedTuple):
+    """An array of a plan as it is, by its place."""
+
+    place: int
+
+
+class Memory(NamedTuple):
+    """The memory of a result."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    strides: Steps
+    device: device
+
+
+class Opaque(NamedTuple):
+    """A call as it is.
+
+    given: its arguments, with Whole, View and NumberSlot in place of arrays and numbers. drawn: attributes that are the plan's numbers, by place.
+    outs: the place of each result, -1 for none; results: how each is to be; lies: whether others count on its strides.
+    """
+
+    name: str
+    op: Op
+    corner: str
+    function: Callable[..., Any] | None
+    attrs: dict[str, Any]
+    on: device
+    given: tuple[Any, ...]
+    drawn: tuple[tuple[str, int], ...]
+    outs: tuple[int, ...]
+    results: tuple[Memory | None, ...]
+    lies: tuple[bool, ...]
+    calls: tuple[int, ...]
+
+
+class Refused(NamedTuple):
+    """Two calls whose steps were not fused, by place in the graph (-1: a copy that no call asked for), and why."""
+
+    maker: int
+    reader: int
+    why: str
+
+
+class Plan:
+    """What runs for graphs of one structure.
+
+    items: in an order that may be run. read: the leaves of the graph that it was made for, in the order in which it is given them: the `given` first
+    of `places` arrays. numbers: how many it is given. wanted: what it gives. memory: of the results of groups, by place; donors: for those that take the
+    memory of an array that is read there for the last time, the place of that. last: for each item the places that nobody reads any more. why: what was
+    not fused.
+    """
+
+    __slots__ = ("donors", "given", "items", "last", "memory", "numbers", "places", "read", "wanted", "why")
+
+    def __init__(
+        self, items: list[Fused | Opaque], read: Sequence[Value], numbers: int, places: int, wanted: list[Whole | View], memory: dict[int, Memory],
+        why: list[Refused],
+    ) -> None:  # fmt: skip
+        self.items, self.read, self.given, self.numbers, self.places = items, read, len(read), numbers, places
+        self.wanted, self.memory, self.why = wanted, memory, why
+        self.last, self.donors = _lives(items, places, {w.place for w in wanted}, memory)
+
+    @property
+    def groups(self) -> list[Fused]:
+        """The fused groups."""
+        return [i for i in self.items if type(i) is Fused]
+
+    def run(self, leaves: Sequence[Any], numbers: Sequence[Any], called: Sequence[tuple[tuple[CodeType, int], Any]] = ()) -> list[Any]:
+        """The wanted arrays, in order, of a graph of this structure with these leaves and numbers. Raises what a call raises.
+
+        called: of each call of the graph the user's instruction and what that called, which errors name, also those that kernels report later.
+        """
+        arrays: list[Any] = [*leaves, *[None] * (self.places - len(leaves))]
+        before = here.calling
+        try:
+            for item, last in zip(self.items, self.last, strict=True):
+                if type(item) is Fused:
+                    self._run_group(item, arrays, numbers)
+                else:
+                    _run_call(item, arrays, numbers, *(called[item.calls[0]] if called else (None, before)))  # type: ignore[arg-type]
+                for k in last:
+                    arrays[k] = None
+        finally:
+            here.calling = before
+        return [_array(w, arrays, numbers) for w in self.wanted]
+
+    def _run_group(self, group: Fused, arrays: list[Any], numbers: Sequence[Any]) -> None:
+        given = [window_of(arrays[x.place], x.shape, x.dtype, x.strides, x.first) for x in group.inputs]
+        told = [n.kind(numbers[n.place]) if type(n) is NumberSlot else n for n in group.numbers]
+        outs = []
+        for out in group.outs:
+            to, donor = self.memory[out.place], self.donors.get(out.place, -1)
+            made = arrays[out.place] = room(*to) if donor < 0 else window_of(arrays[donor], to.shape, to.dtype, to.strides, 0)
+            outs.append(window_of(made, out.shape, out.dtype, out.strides, out.first))
+        run_group(group, given, told, outs)
+
+
+def plan(calls: Sequence[Call], wanted: Sequence[Value]) -> Plan:
+    """The plan of a graph: its calls in order, and the values that outlive it."""
+    program = program_of(calls, wanted)
+    return _Planner(program, Groups(program)).plan()
+
+
+class _Planner:
+    """A plan as it is made: places of slots are given as they are met, leaves first."""
+
+    def __init__(self, program: Program, groups: Groups) -> None:
+        self.program, self.groups = program, groups
+        self.places: dict[int, int] = {}  # by the slot's number
+        self.steps: dict[int, int] = {}  # how many live steps each call has
+        for node in program.nodes:
+            self.steps[node.call] = self.steps.get(node.call, 0) + 1
+        for slot in program.slots:
+            if slot.leaf:
+                self.place(slot.number)
+
+    def place(self, slot: int) -> int:
+        return self.places.setdefault(slot, len(self.places))
+
+    def plan(self) -> Plan:
+        """All of it."""
+        program = self.program
+        items: list[Fused | Opaque] = []
+        memory: dict[int, Memory] = {}
+        for group in self.groups.order():
+            if self.is_call(group):
+                if program.calls[group.nodes[0].node.call].corner == WRITE and not group.outs():
+                    continue  # nobody looks
+                items.append(self.call(group.nodes[0].node.call, group))
+                continue
+            made = fused(group)
+            for slot in group.outs():
+                memory[self.place(slot.number)] = Memory(slot.shape, slot.dtype, slot.strides, slot.device)
+            items.append(made._replace(inputs=self.operands(made.inputs), outs=self.operands(made.outs)))
+        wanted = [self.array(where) for _, where in program.wanted]
+        none = len(program.calls)
+        why = [
+            Refused(
+                -1 if a is None or a.call == none else a.call,
+                -1 if b.call == none else b.call,
+                program.opaque.get(b.call, why) if b.step is None else why,
+            )
+            for a, b, why in self.groups.refused
+        ]
+        return Plan(items, program.leaves, program.numbers, len(self.places), wanted, memory, why)
+
+    def operands(self, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return tuple([o._replace(place=self.place(o.place)) for o in operands])
+
+    def array(self, where: Lain) -> Whole | View:
+        place = self.place(where.slot.number)
+        if where.whole:
+            return Whole(place)
+        return View(place, where.shape, where.dtype, where.strides, where.first)
+
+    def argument(self, x: Any) -> Any:
+        if type(x) is Lain:
+            return self.array(x)
+        return tuple([self.argument(y) for y in x]) if type(x) is tuple else x
+
+    def is_call(self, group: Group) -> bool:
+        """Whether a group is one call as it is, whose own corner does it: no steps of it run elsewhere, and what it gives are its results."""
+        if group.whole:
+            return True
+        first = group.nodes[0].node.call
+        if first == len(self.program.calls) or self.steps[first] != len(group.nodes) or any([p.node.call != first for p in group.nodes]):
+            return False
+        if any([r.inlined for p in group.nodes for r in p.node.reads]):
+            return False  # which the steps make for themselves
+        read = {r.slot for p in group.nodes for r in p.node.reads}
+        if any([not x.slot.leaf and x.slot not in read for x in arrays_in(self.program.called[first].given)]):
+            return False  # it takes what no step of it reads, and what need not be there
+        results = self.program.called[first].results
+        whole = {r.slot for r in results if r is not None and r.whole}
+        return all([s in whole for s in group.outs()])
+
+    def call(self, k: int, group: Group) -> Opaque:
+        call, called = self.program.calls[k], self.program.called[k]
+        outs = set(group.outs())
+        places: list[int] = []
+        results: list[Memory | None] = []
+        lies: list[bool] = []
+        for value, where in zip(call.results, called.results, strict=True):
+            if value is None or where is None or where.slot not in outs:
+                places.append(-1)
+                results.append(None)
+                lies.append(False)
+                continue
+            slot = where.slot
+            places.append(self.place(slot.number))
+            results.append(Memory(slot.shape, slot.dtype, slot.strides, slot.device))
+            lies.append(value.fixed or slot.seen or any([r.step is not None for r in slot.readers]))
+        given = tuple([self.argument(x) for x in called.given])
+        on = group.nodes[0].node.device
+        return Opaque(
+            call.name, call.op, call.corner, call.function, call.attrs, on, given, called.drawn, tuple(places), tuple(results), tuple(lies), (k,)
+        )  # fmt: skip
+
+
+# -- arrays
+def _array(x: Any, arrays: Sequence[Any], numbers: Sequence[Any]) -> Any:
+    """An argument, computed."""
+    kind = type(x)
+    if kind is Whole:
+        return arrays[x.place]
+    if kind is View:
+        return window_of(arrays[x.place], x.shape, x.dtype, x.strides, x.first)
+    if kind is NumberSlot:
+        return numbers[x.place]
+    return tuple([_array(y, arrays, numbers) for y in x]) if kind is tuple else x
+
+
+def _run_call(item: Opaque, arrays: list[Any], numbers: Sequence[Any], at: tuple[CodeType, int] | None, who: Any) -> None:
+    given = [_array(x, arrays, numbers) for x in item.given]
+    here.calling = who
+    if item.corner == WRITE:
+        found: Sequence[Any] = (write(given, *item.results[0]),)  # type: ignore[misc]
+    else:
+        attrs = {**item.attrs, **{name: numbers[k] for name, k in item.drawn}} if item.drawn else item.attrs
+        found = run_corner(item.op, item.corner, item.function, given, attrs, item.on, len(item.outs), at)
+    for place, array, to, lies in zip(item.outs, found, item.results, item.lies, strict=True):
+        if to is not None:
+            arrays[place] = laid(item.name, array, to.shape, to.dtype, to.strides if lies else None)
+
+
+# -- lives
+def _read(item: Fused | Opaque) -> set[int]:
+    """The places that an item reads."""
+    if type(item) is Fused:
+        return {x.place for x in item.inputs}
+    return set(places_in(item.given))  # type: ignore[union-attr]
+
+
+def places_in(given: Any) -> Any:
+    """The places of arrays among arguments."""
+    for x in given:
+        if type(x) is Whole or type(x) is View:
+            yield x.place
+        elif type(x) is tuple:
+            yield from places_in(x)
+
+
+def _lives(
+    items: list[Fused | Opaque], places: int, wanted: set[int], memory: dict[int, Memory]
+) -> tuple[list[tuple[int, ...]], dict[int, int]]:
+    """For each item the places that are read there for the last time; and donors, see Plan."""
+    read = [_read(i) for i in items]
+    lent = {
+        k for item, found in zip(items, read, strict=True) if type(item) is not Fused for k in found
+    }  # a call may give a view of what it reads
+    seen = set(wanted)
+    last: list[tuple[int, ...]] = []
+    for item, found in zip(reversed(items), reversed(read), strict=True):
+        made = [k for k in (item.outs if type(item) is not Fused else [o.place for o in item.outs]) if k >= 0]
+        last.append(tuple([k for k in (*sorted(found), *made) if k not in seen]))
+        seen |= found
+    last.reverse()
+    donors: dict[int, int] = {}
+    for item, gone in zip(items, last, strict=True):
+        if type(item) is Fused and not item.rows:
+            free = [k for k in gone if k in memory and k not in lent]
+            for out in item.outs:
+                donor = next((k for k in free if _may_take(item, out, k, memory)), None)
+                if donor is not None:
+                    donors[out.place] = donor
+                    free.remove(donor)
+    return last, donors
+
+
+def _may_take(group: Fused, out: Operand, donor: int, memory: dict[int, Memory]) -> bool:
+    """Whether a result may be written over an input that is read there alone, element for element."""
+    found = [x for x in group.inputs if x.place == donor]
+    if len(found) != 1:
+        return False
+    (mine,) = found
+    if mine.first or mine.dtype != out.dtype or mine.shape != out.shape or mine.strides != out.strides:
+        return False
+    a, b = memory[donor], memory[out.place]
+    return a.device == b.device and np.prod(a.shape) == np.prod(b.shape) and mine.shape == group.shape
