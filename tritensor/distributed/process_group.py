@@ -15,6 +15,7 @@ from tritensor.ground.device import cpu
 from tritensor.ground.errors import ArgumentError, CaptureError, DeviceError, DistError
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
+from tritensor.ops.lazy_array import compute_now, run_before_write
 from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor.core import Tensor
 
@@ -133,6 +134,8 @@ class ProcessGroup:
 
 def _get_device_type(name: str, t: Tensor) -> str:
     # vmap's and grad's tensors are wrappers around values that differ from what a message would send.
+    compute_now(t)
+    run_before_write(t._array)  # a message may be received in it
     if type(t._array) is WrappedArray:
         raise ArgumentError(
             f"{name}: called inside of a function transform (vmap, grad, jvp), where there is no memory to send; call it outside"

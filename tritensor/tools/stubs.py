@@ -129,8 +129,8 @@ def front_door() -> str:
     lines += [f"from tritensor import {m} as {m}" for m in sorted({*LAZY_ROOMS, *namespaces})]
     own = [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
     lines += ["", "__version__: str", "__all__: list[str]", "newaxis: None", "dtype = _DType", "memory_format = _MemoryFormat"]
-    lines += [f"{n}: Any" for n in ours._LAZY if n not in ("Trainer", "vmap", *LAZY_ROOMS, *ours._FOR_AUTHORS)]
-    for n, place in ours._FOR_AUTHORS.items():
+    lines += [f"{n}: Any" for n in ours._LAZY if n not in ("Trainer", "vmap", *LAZY_ROOMS, *ours._LATE_FUNCTIONS)]
+    for n, place in ours._LATE_FUNCTIONS.items():
         module, _, attribute = f"tritensor.{place}".replace(":", ".").rpartition(".")
         lines.append(f"from {module} import {attribute} as {n}")
     lines += ["from tritensor.func import vmap as vmap", "from tritensor.training import Trainer as Trainer"]

@@ -12,10 +12,14 @@ from tritensor.ground.device import device, gpu
 from tritensor.ground.errors import DeviceError, DTypeError
 from tritensor.ground.thread_state import here
 from tritensor.ops.array import CudaArray
+from tritensor.ops.lazy_array import compute_now, run_before_write
 
 
 def _array_behind(value: Any, kernel: str, parameter: str) -> CudaArray:
     """The array of a tensor that one of Triton's classes holds."""
+    if hasattr(value, "_array"):
+        compute_now(value)
+        run_before_write(value._array)
     array = getattr(value, "_array", value)
     # exact: a wrapped array inside a transform has no address
     if type(array) is not CudaArray:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tritensor.cuda.compiler.arguments import Constant, LaunchCall, bind, is_array
 from tritensor.cuda.launch import start, whole_grid
+from tritensor.ground.thread_state import here, run_waiting
 from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 from tritensor.triton_kernels import arguments, launch_hooks
@@ -35,6 +36,8 @@ def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
     Raises TypeError for arguments that do not match the parameters, DeviceError for tensors that are not on one GPU, LaunchError for a grid that no
     GPU takes and for a kernel that does not compile.
     """
+    if here.segment is not None:
+        run_waiting()  # which of the arguments the kernel writes nobody knows
     call = LaunchCall(kernel, grid, args, named, options=_AS_TRITON)
     plan = call.plan
     constexpr, ones, place = plan.constexpr, plan.ones, plan.place

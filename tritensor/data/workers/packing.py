@@ -17,6 +17,7 @@ from tritensor.ground.dtypes import of as dtype_of
 from tritensor.ground.errors import DeviceError, GradError
 from tritensor.multiprocessing.reductions import make_tensor_on
 from tritensor.ops.array import CudaArray, device_of
+from tritensor.ops.lazy_array import compute_now
 from tritensor.tensor.copying import copy_compact, memory_owner, view_bytes
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.host_values import is_instance
@@ -81,6 +82,7 @@ class _Packer(ForkingPickler):
         return NotImplemented
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:
+        compute_now(tensor)
         array = tensor._array
         named = f"a batch holds a tensor of shape {tuple(array.shape)}"
         if not tensor.is_leaf:

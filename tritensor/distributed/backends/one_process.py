@@ -12,12 +12,14 @@ from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.ground.device import cpu
 from tritensor.ground.errors import ArgumentError
 from tritensor.ops.array import Array, CudaArray, empty_like
+from tritensor.ops.lazy_array import settle
 from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import registry
 
 
 def copy_into(out: Array, array: Array) -> None:
     """out = array, on either device."""
+    out, array = settle(out), settle(array)
     # A kernel on the current stream: numpy does not reach a GPU's memory.
     if isinstance(out, CudaArray):
         registry["copy"].forward(array, out=out)  # type: ignore[misc]
