@@ -67,3 +67,13 @@ def test_random_programs(seed: int) -> None:
         for _ in range(draw.randrange(2, 14))
     ]
     ask(written, draw.randrange(1 << 14), (draw.randrange(1, 5), draw.randrange(2, 6)), seed, draw.random() < 0.5, "cuda")
+
+
+def test_the_gradient_of_a_formula_of_two_operations() -> None:
+    x, end, weight = leaf(7), leaf(7), leaf(7, grad=True)
+
+    def program() -> Any:
+        (tt.lerp(x, end, weight) * 2).sum().backward()
+        return weight.grad
+
+    assert len(Graph(program).check(1e-5).plan.items) == 1
