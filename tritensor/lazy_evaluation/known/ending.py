@@ -16,12 +16,13 @@ from tritensor.ops.lazy_array import PendingStorage, window_of
 
 class Ending:
     """The plan of a path's calls for the results that are held, made once. storages: of each held hand the number of its memory. tracked: whether some
-    of them has a node, which no plan makes."""
+    of them has a node. may_run: whether those are of graphs that a backward of the path has used up: no plan keeps what others would save."""
 
     def __init__(self, trail: Trail, held: Sequence[Hand]) -> None:
         self.trail = trail
         self.storages = [h.storage for h in held]
         self.tracked = any([h.tracked for h in held])
+        self.may_run = all([not h.tracked or id(h) in trail.freed for h in held])
         self.values = {n: trail.held[n] for n in self.storages}
         self.wanted = set(self.values.values())
         self.calls = needed(trail.calls, self.wanted)
