@@ -363,6 +363,7 @@ class Writer:
         if [(c.op, c.corner, c.part) for c in calls] != [(c.op, c.corner, c.part) for c in record.calls]:
             return False
         for mine, again in zip(record.calls, calls, strict=True):
+            again.at, again.who = mine.at, mine.who  # the line that is being left is another
             self.same.update([(y, x) for x, y in zip(mine.results, again.results, strict=True) if x is not None and y is not None])
         lies = {(d.value.shape, d.value.dtype, d.strides, d.first + _address(d.leaf.array)): d.value for d in record.derived}
         for value in read:
