@@ -189,8 +189,16 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         arguments = [node._saved(kind, k, needs, False) for kind, k in fetch]
         if _is_wrapped(g, arguments):
             return _pull_now(node, g, needs)
+        came: tuple[bool, ...] | None = (True,) * len(needs)
+        if any([x is None for x in given]):
+            key = op, tuple([x is None for x in given]), needs
+            came = _come.get(key)
+            if came is None:  # an op says by its results alone which gradients some outputs have no part in
+                found = _pull_now(node, g, needs)
+                _come[key] = tuple([x is not None for x in found])
+                return found
         kernels = _kernels(node, g, needs, None) if on.type == "cpu" else None
-        metas = [meta_of[i] if n and _has_gradient(op, i) else None for i, n in enumerate(needs)]
+        metas = [meta_of[i] if n and c and _has_gradient(op, i) else None for i, (n, c) in enumerate(zip(needs, came, strict=True))]
         return _note_gradient(segment, op, None, function, g, arguments, metas, kernels)
     for (i, function, fetch, _), need in zip(corner.steps, needs, strict=False):
         if not need or function is None:
@@ -202,6 +210,10 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         kernels = _kernels(node, g, needs, i) if on.type == "cpu" else None
         kept.append(_note_gradient(segment, op, i, function, g, arguments, [meta_of[i]], kernels)[0])
     return tuple(kept)
+
+
+# which gradients there are, by the op, the outputs that have none, and the inputs that want one
+_come: dict[tuple[Op, tuple[bool, ...], tuple[bool, ...]], tuple[bool, ...]] = {}
 
 
 def _has_gradient(op: Op, i: int) -> bool:
