@@ -31,7 +31,6 @@ EAGER = {
     "tests/nn/attention/test_layout.py": "launches of single calls",
     "tests/nn/recurrent/test_nets.py": "launches of single calls",
     "tests/nn/utils/test_gradients_together.py": "launches of single calls",
-    "tests/launch/": "launches of single calls",
     "tests/threads/test_first_use.py": "first calls, which build plans",
 }  # fmt: skip
 
