@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor.lazy_evaluation.segment import Segment
 from tritensor.ops.array import CudaArray, element_strides
-from tritensor.ops.lazy_array import LazyArray
+from tritensor.ops.lazy_array import LazyArray, cease_to_share
 from tritensor.tensor.aliasing.views import find_views
 from tritensor.tensor.core import Tensor
 
@@ -22,11 +22,17 @@ def adopt(x: Tensor, segment: Segment) -> bool:
     kind = type(root._array)
     if kind not in (np.ndarray, CudaArray) or any([type(t._array) is not kind for t in family]) or not _is_private(family, segment):
         return False
+    owner = _owner(root._array)
+    if any([_owner(t._array) is not owner for t in family]):  # `.data =` has let one look elsewhere
+        return False
+    del owner
     offsets = [_address(t._array) - _address(root._array) for t in family]
     if min(offsets) < 0 or 0 in root._array.shape:
         return False
-    for t in family:
-        segment.versions.pop(id(t._array), None)  # from now on writes are noted
+    counter = root._version_counter  # of all of them, those that are gone too: from now on writes are noted
+    segment.versions = {k: v for k, v in segment.versions.items() if v[0] is not counter}
+    if kind is np.ndarray:
+        cease_to_share(_owner(root._array))
     whole = segment.hold(segment.leaf(root._array), home=root._array)
     for t, first in zip(family, offsets, strict=True):
         if t is root:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import weakref
 from sys import getrefcount
 from typing import Any
 
 from tritensor.autograd.modes import state
+from tritensor.autograd.node import version_of
 from tritensor.fusion.graph import Value, needed
 from tritensor.fusion.structure import compute
 from tritensor.ground import shortcuts
+from tritensor.ground.dtypes import before_default_changes
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known import recording
-from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, settle_fresh
-from tritensor.lazy_evaluation.known.records import Hand, Record, Several, Trail, end_of
+from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view, settle_fresh
+from tritensor.lazy_evaluation.known.records import Hand, Leaf, Record, Several, Trail, end_of
 from tritensor.lazy_evaluation.storing import store_results
 from tritensor.ops.array import layout_of, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, window_of
+from tritensor.ops.replay import when_forgotten
 from tritensor.random import default_generator
 from tritensor.tensor.core import Tensor
 
@@ -37,6 +41,16 @@ def _leave_all(watched: bool) -> None:
 shortcuts.when_watched.append(_leave_all)
 
 
+def _forget() -> None:
+    """A setting that calls depend on changes: no path is known any more."""
+    for cursor in tuple(cursors):
+        cursor.forget()
+
+
+before_default_changes.append(_forget)
+when_forgotten.append(_forget)
+
+
 class Cursor:
     """`at` is the record that comes next if the program does what it did. Its `prev` is the last that was passed over; where there is none nothing waits.
 
@@ -50,6 +64,7 @@ class Cursor:
         self.at: Record = NOWHERE
         self.roots: dict[Any, list[Record]] = {}
         self.latest: Record = NOWHERE  # the root of the last path
+        self.kept: weakref.WeakSet[Leaf] = weakref.WeakSet()  # which may hold a tensor from run to run
         cursors.add(self)
         self.depth = 0
         self.writer: recording.Writer | None = None  # what notes a new path
@@ -141,6 +156,7 @@ class Cursor:
             for record in trail.records:
                 state.enabled = record.enabled
                 writer.repeat(record)
+            writer.take_up(trail.calls)
         finally:
             self.depth, state.enabled, here.places = before, enabled, drawn
             given, self.given = self.given, []
@@ -149,6 +165,21 @@ class Cursor:
             for hand in trail.hands:
                 hand.t = fresh(hand)
         self.writer = writer
+
+    def forget(self) -> None:
+        """Know nothing any more; what was passed over is called."""
+        self.leave()
+        self.roots.clear()
+        self.at = self.latest = NOWHERE
+        if self.writer is not None:
+            self.writer.begun_by = None
+            self.writer.spoil("a setting has changed")
+
+    def forget_leaf(self, array: Any) -> None:
+        """Others than tensors may write to memory from now on: no tensor on it is taken for what it was."""
+        for leaf in self.kept:
+            if leaf.t is not None and same_memory(leaf.t._array, array):
+                leaf.t = None
 
     # -- arrays
     def give_array(self, t: FreshTensor) -> LazyArray:
@@ -178,7 +209,8 @@ class Cursor:
         trail = _trail(last)
         hands = trail.hands
         held = [h for h in hands if getrefcount(h.t) > _UNHELD or _has_array(h.t)]
-        if not all([layout_of(leaf.t._array) is leaf.layout for leaf in trail.leaves]) or any([h.tracked for h in held]):
+        held += {h.base: None for h in held if h.base is not None and h.base not in held}
+        if not all([layout_of(leaf.t._array) is leaf.layout for leaf in trail.leaves]) or any([h.tracked or h.lost for h in held]):
             self.leave()
             self.segment.settle()
             return
@@ -207,8 +239,15 @@ class Cursor:
             return
         self.rest()
         self.given = []
+        tensors = {h: h.t for h in held}
         for h in held:
             self._hand_over(h, storages[h.storage].real)
+        for h, t in tensors.items():
+            if trail.versions.get(h):
+                version_of(t).value = trail.versions[h]
+        for h, t in tensors.items():
+            if h.base is not None:
+                make_view(t, tensors[h.base], h.steps, h.origin)
         for leaf in trail.leaves:
             if not leaf.tracked or leaf.t._node is not None:  # what a program gives anew each time is not kept for it
                 leaf.t = None

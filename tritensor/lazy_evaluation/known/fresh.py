@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
+from tritensor.autograd.node import version_of
 from tritensor.ground import dtypes
 from tritensor.lazy_evaluation.known.records import Hand
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.rare_attributes import ensure_extra, live_views
 
 
 class FreshTensor(Tensor):
@@ -103,3 +106,11 @@ def settle_fresh(t: Any, array: Any) -> None:
     t.__class__ = Tensor
     t._array = array
     t._layout = t._version_counter = t._extra = t._view_path = None
+
+
+def make_view(t: Any, base: Any, steps: tuple[Any, ...], origin: str) -> None:
+    """Make a tensor a view of its base, as the call that made it did."""
+    t._version_counter, t._view_path = version_of(base), (base, *steps)
+    if origin:
+        ensure_extra(t).origin = origin
+    live_views(base).fresh[id(t)] = weakref.ref(t)

@@ -10,12 +10,12 @@ import numpy as np
 
 from tritensor.autograd.modes import state
 from tritensor.dispatch.plans.door_code import ABSENT
-from tritensor.fusion.graph import Value
+from tritensor.fusion.graph import Call, Value
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
 from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, atom, end_of
 from tritensor.ops.array import CudaArray, device_of, element_strides, layout_of, same_memory
-from tritensor.ops.lazy_array import LazyArray, compute_now
+from tritensor.ops.lazy_array import LazyArray, compute_now, is_shared
 from tritensor.tensor.core import Tensor
 
 
@@ -65,6 +65,8 @@ class Writer:
         self.places: dict[int, tuple[weakref.ref[Any], Place]] = {}  # of tensors, by id
         self.storages: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.values: dict[int, Value] = {}  # that each storage holds, by its number
+        self.again: dict[Value, Value] = {}  # of calls that were repeated: the records' own
+        self.counts: dict[Hand, int] = {}  # how often the memory of each was written
         self.leaves: list[Leaf] = []
         self.known_leaves: set[int] = set()  # ids of values
 
@@ -85,6 +87,8 @@ class Writer:
         if None in given or None in by_name.values():
             self.spoil("an argument of a kind that is not told again")
             return long(*args, **named)
+        tensors = _tensors_in((*args, *named.values()))
+        lay = [t._array for t in tensors]
         start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
         notes = _Notes()
         before, here.noting = here.noting, notes
@@ -99,6 +103,8 @@ class Writer:
         if not record.calls and not notes.spoiled and _is_there(result):  # a view of memory that is there
             self.cursor.views.add(call)
             return result
+        if any([t._array is not a for t, a in zip(tensors, lay, strict=True)]):
+            notes.spoil("it lets a tensor look at another array")
         if notes.spoiled or not self._complete(record, given, by_name, args, named, result, fresh_leaves, seen, notes):
             self.spoil(notes.spoiled or "its effects are not told again")
             return result
@@ -133,6 +139,7 @@ class Writer:
         if derived is None or out is None:
             return False
         record.writes = self._writes([t for t in (*tensors, *_tensors_in((result,))) if type(t._array) is LazyArray])
+        record.versions = self._versions([*tensors, *_tensors_in((result,))])
         record.leaves, record.derived = tuple(fresh_leaves), derived
         self.leaves += fresh_leaves
         for leaf in fresh_leaves:
@@ -183,10 +190,11 @@ class Writer:
         compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
         array = t._array
         layout = layout_of(array)
-        if layout is None or hasattr(type(t), "becomes"):
+        if layout is None or hasattr(type(t), "becomes") or is_shared(array):
             return None
         leaf = Leaf(t, layout, self.segment.leaf(array))
         leaf.array = array
+        self.cursor.kept.add(leaf)
         return leaf
 
     def _derive(self, seen: set[int], fresh_leaves: list[Leaf]) -> tuple[Derived, ...] | None:
@@ -235,10 +243,32 @@ class Writer:
     def _hand(self, t: Any) -> Hand:
         array: LazyArray = t._array
         hand = Hand(
-            self.cursor, array.shape, array.predicted, array.dtype, device_of(array), bool(t._tracked), self._number(array.storage), array.first, array.whole
+            self.cursor,
+            array.shape,
+            array.predicted,
+            array.dtype,
+            device_of(array),
+            bool(t._tracked),
+            self._number(array.storage),
+            array.first,
+            array.whole,
         )
+        if t._view_path is not None:
+            base = self._known(t._view_path[0])
+            hand.base, hand.lost, hand.steps = base if type(base) is Hand else None, type(base) is not Hand, t._view_path[1:]
+            hand.origin = t._extra.origin if t._extra is not None else ""
         hand.t = fresh(hand)
         return hand
+
+    def _versions(self, tensors: list[Any]) -> tuple[tuple[Hand, int], ...]:
+        """The hands, none of them a view's, whose memory has been written since it was last looked at, and how often in all."""
+        found = {}
+        for t in tensors:
+            hand = self._known(t)
+            count = 0 if t._version_counter is None else t._version_counter.value
+            if type(hand) is Hand and self.counts.get(hand.base or hand, 0) != count:
+                found[hand.base or hand] = self.counts[hand.base or hand] = count
+        return tuple(found.items())
 
     def _number(self, storage: Any) -> int:
         """The number of some memory in the path."""
@@ -263,15 +293,53 @@ class Writer:
         """Call what a record tells, on the tensors that were handed out, which become the results."""
         args = [p.value() if type(p) is Group else p.t for p in record.places]
         named = {k: p.value() if type(p) is Group else p.t for k, p in record.by_name.items()}
+        segment = self.segment
         for leaf in record.leaves:
             self.places[id(leaf.t)] = weakref.ref(leaf.t), leaf
             self.leaves.append(leaf)
             leaf.array = leaf.t._array
             self.known_leaves.add(id(leaf.value))
+            if layout_of(leaf.array) is leaf.layout:
+                leaf.value.array, segment.leaves[id(leaf.array)] = leaf.array, leaf.value
+            else:
+                self.spoil("a tensor lies in another way")
+        start, seen = len(segment.calls), set(segment.leaves)
         result = record.long(*args, **named)
+        self._recognise(record, segment.calls[start:], [k for k in segment.leaves if k not in seen])
         self._become(record.out, result)
         self.prev = record
         self.begun_by = self.begun_by or None
+
+    def _recognise(self, record: Record, calls: list[Call], read: list[int]) -> None:
+        """Which values of a record are those of the calls that were made for it, and read what."""
+        same = len(calls) == len(record.calls) and all([
+            a.op is b.op and a.corner == b.corner and len(a.results) == len(b.results) for a, b in zip(calls, record.calls, strict=True)
+        ])  # fmt: skip
+        if not same or len(read) != len(record.derived):
+            self.spoil("it is another call than it was")
+            return
+        for call, old in zip(calls, record.calls, strict=True):
+            self.again.update([(a, b) for a, b in zip(call.results, old.results, strict=True) if a is not None and b is not None])
+            old.attrs, old.at, old.who = call.attrs, call.at, call.who
+        for key, d in zip(read, record.derived, strict=True):
+            value = self.segment.leaves[key]
+            self.again[value], d.value.array, self.segment.leaves[key] = d.value, value.array, d.value
+
+    def take_up(self, calls: list[Call]) -> None:
+        """Let the calls that were repeated be those of the records, so that what is noted behind them hangs on these."""
+        if self.spoiled:
+            return
+        again, segment = self.again, self.segment
+        for new, old in again.items():
+            old.fixed = old.fixed or new.fixed
+            if old.call is not None:
+                old.array = None
+        segment.calls[:] = calls
+        for mark in segment.storages:
+            storage = mark()
+            if storage is not None and storage.value in again:
+                storage.value = again[storage.value]
+        self.values = {n: again.get(v, v) for n, v in self.values.items()}
 
     def _become(self, out: Place, result: Any) -> None:
         if type(out) is Several:
@@ -339,7 +407,9 @@ def _fits(place: Any, value: Any, record: Record, changed: list[tuple[Leaf, Any]
     if kind is Leaf:
         if place.first is not record:
             return value is place.t
-        return isinstance(value, Tensor) and type(value) is not FreshTensor and _lies_as(value, place) and not changed.append((place, value))  # type: ignore[func-returns-value]
+        return (
+            isinstance(value, Tensor) and type(value) is not FreshTensor and _lies_as(value, place) and not changed.append((place, value))
+        )  # type: ignore[func-returns-value]
     if value is place.t:
         return True
     return kind is Place and type(value) is place.kind and bool(value == place.t)
@@ -350,7 +420,7 @@ def _lies_as(t: Any, leaf: Leaf) -> bool:
     if t._tracked != leaf.tracked or hasattr(type(t), "becomes"):
         return False
     compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
-    return layout_of(t._array) is leaf.layout
+    return layout_of(t._array) is leaf.layout and not is_shared(t._array)
 
 
 def _tensors_in(values: Any) -> list[Any]:

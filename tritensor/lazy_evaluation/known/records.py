@@ -34,7 +34,7 @@ def atom(value: Any) -> Place:
 class Leaf(Place):
     """A tensor from outside, with memory of its own: another one may stand in its place in the next run, if it lies as this one did."""
 
-    __slots__ = ("array", "first", "layout", "tracked", "value")
+    __slots__ = ("__weakref__", "array", "first", "layout", "tracked", "value")
 
     def __init__(self, t: Any, layout: Layout, value: Value) -> None:
         super().__init__(t)
@@ -68,9 +68,10 @@ class Derived(NamedTuple):
 
 class Hand(Layout):
     """A tensor that a record hands out, and how it lies: Tensor.shape asks its `_layout`, which this is. `storage` is the number of its memory in the path,
-    `first` the bytes before its first element there."""
+    `first` the bytes before its first element there. base, steps, origin: of a view the hand of what it was taken of, the way from there, and why it must
+    not be written (see Extra). lost: it is a view of a tensor that no record hands out."""
 
-    __slots__ = ("cursor", "first", "kind", "storage", "t", "tracked", "whole")
+    __slots__ = ("base", "cursor", "first", "kind", "lost", "origin", "steps", "storage", "t", "tracked", "whole")
 
     def __init__(
         self, cursor: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, on: device, tracked: bool, storage: int, first: int,
@@ -80,6 +81,9 @@ class Hand(Layout):
         self.cursor, self.tracked, self.storage, self.first, self.whole = cursor, tracked, storage, first, whole
         self.kind = None
         self.t: Any = None
+        self.base: Hand | None = None
+        self.steps: tuple[Any, ...] = ()
+        self.origin, self.lost = "", False
 
 
 class Several(Place):
@@ -101,7 +105,7 @@ class Record:
 
     call: the function; None where a look at the places alone does not tell whether the call is this one, which then `asked` says.
     out: the place of its result. hands: those that it makes. calls: the calls of ops that it came to. writes: (storage number, value) of memory that
-    holds another value from here on. enabled: whether gradients were recorded. next: the record that followed last time, others: those that did before.
+    holds another value from here on. versions: (hand, how often its memory was written). enabled: whether gradients were recorded. next: the record that followed last time, others: those that did before.
     """
 
     __slots__ = (
@@ -127,6 +131,7 @@ class Record:
         "places",
         "prev",
         "trail",
+        "versions",
         "writes",
     )  # fmt: skip
 
@@ -143,6 +148,7 @@ class Record:
         self.leaves: tuple[Leaf, ...] = ()
         self.calls: tuple[Call, ...] = ()
         self.writes: tuple[tuple[int, Value], ...] = ()
+        self.versions: tuple[tuple[Hand, int], ...] = ()
         self.derived: tuple[Derived, ...] = ()
         self.draws: tuple[tuple[Call, int], ...] = ()
         self.enabled = True
@@ -168,8 +174,10 @@ class Trail:
         self.draws = tuple([d for r in self.records for d in r.draws])
         self.calls = [c for r in self.records for c in r.calls]
         self.held: dict[int, Value] = {}
+        self.versions: dict[Hand, int] = {}
         for r in self.records:
             self.held.update(r.writes)
+            self.versions.update(r.versions)
 
 
 class _End(Record):
