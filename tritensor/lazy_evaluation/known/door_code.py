@@ -42,15 +42,7 @@ def arrive(call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -
 
 
 # as doors' own names: with two underscores at the end, which no parameter has
-_names: dict[str, Any] = {
-    "here__": here,
-    "state__": state,
-    "arrive__": arrive,
-    "Exception__": Exception,
-    "type__": type,
-    "ABSENT": ABSENT,
-    "__name__": __name__,
-}
+_names: dict[str, Any] = {"here__": here, "state__": state, "arrive__": arrive, "Exception__": Exception, "type__": type, "ABSENT": ABSENT, "__name__": __name__}
 
 
 def install() -> None:
@@ -59,22 +51,11 @@ def install() -> None:
     with _lock:
         if _installed:
             return
-        doors = _template(
-            "call_, door_",
-            "a=ABSENT, b=ABSENT, c=ABSENT, /, *more, **named",
-            "abc",
-            " and not more and named == r.named",
-            "(a, b, c, *more)",
-            "named",
-        )
+        doors = _template("call_, door_", "a=ABSENT, b=ABSENT, c=ABSENT, /, *more, **named", "abc", " and not more and named == r.named", "(a, b, c, *more)", "named")
         for f in list(door_functions):
             if f.__code__ in own_codes:
                 _put(f, doors, (ABSENT,) * 3)
-        _put(
-            basic_indexing.getitem,
-            _template("", "a, b, plain_only=False", "ab", " and not plain_only", "(a, b)", "{'plain_only': True} if plain_only else {}"),
-            (False,),
-        )
+        _put(basic_indexing.getitem, _template("", "a, b, plain_only=False", "ab", " and not plain_only", "(a, b)", "{'plain_only': True} if plain_only else {}"), (False,))
         _installed = True
 
 
