@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _CALL = 1 + workers.ARGUMENTS  # words of a call in a table
 _LINE = 64  # bytes at whose multiples temporaries begin
+_FEW = 24  # addresses, up to which Python writes them sooner than numpy
 _WORDS, _ROOM = "the table's own words", "temporaries"  # what addresses point to beside places
 
 
@@ -80,9 +82,10 @@ class MachineCalls:
                     self._numbers.append((8 * (start + word), struct.Struct(code).pack_into, number))
                 else:
                     fixed.append((8 * (start + word), code, number))
-        self._words, self._count = np.array(words, np.int64), len(calls)
+        self._words, self._count = array("q", words), len(calls)
         for byte, code, number in fixed:
             struct.pack_into(code, self._words, byte, number)
+        self._patches = patches
         index, to, ahead = zip(*patches, strict=True)
         self._index, self._to, self._ahead = np.array(index), np.array(to), np.array(ahead, np.int64)
 
@@ -90,12 +93,17 @@ class MachineCalls:
         """Run it on a plan's arrays, by place, to which it adds what it makes."""
         for place, memory in self.makes.items():
             arrays[place] = room(*memory)
-        words, temporaries = self._words.copy(), np.empty(self._bytes, np.uint8)
-        at = addresses_of([words, temporaries, *[arrays[p] for p in self.places]])
-        words[self._index] = np.array(at)[self._to] + self._ahead
+        words, temporaries = self._words[:], np.empty(self._bytes, np.uint8)
+        first = words.buffer_info()[0]
+        at = [first, *addresses_of([temporaries, *[arrays[p] for p in self.places]])]
+        if len(self._patches) <= _FEW:
+            for word, to, ahead in self._patches:
+                words[word] = at[to] + ahead
+        else:
+            np.frombuffer(words, np.int64)[self._index] = np.array(at)[self._to] + self._ahead
         for byte, pack, number in self._numbers:
             pack(words, byte, number.kind(numbers[number.place]))
-        workers.call_all(at[0], self._count)
+        workers.call_all(first, self._count)
 
 
 def tables_of(plan: Plan, leaves: Sequence[np.ndarray]) -> list[MachineCalls | int]:
@@ -123,9 +131,7 @@ def tables_of(plan: Plan, leaves: Sequence[np.ndarray]) -> list[MachineCalls | i
     readers = _readers(plan)
     for before, end in pairwise([-1, *ends, len(calls)]):
         run = [c for c in calls[before + 1 : end] if c is not None]
-        if len(run) == 1:  # nothing to join
-            found.append(before + 1)
-        elif run:
+        if run:
             inside = range(before + 1, end)
             mine = [p for c in run for p in c.makes]
             temporary = {p: _size(memories[p]) for p in mine if all([k in inside for k in readers.get(p, ())])}
