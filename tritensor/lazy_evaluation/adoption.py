@@ -72,9 +72,12 @@ def _is_private(family: list[Tensor], segment: Segment) -> bool:
         return False
     held = {id(t._array): t._array for t in family}
     held |= {k: v.array for k, v in segment.leaves.items() if v.array is not None}
+    writer = segment.cursor.writer
     for t in (owner, *family):
         mine = id(t._array)
         known = sum([s._array is t._array for s in (owner, *family)]) + (mine in held) + (mine in segment.leaves)
+        if writer is not None:
+            known += writer.references(t._array)
         if _references(t) > known + sum([_holds(a, t) for a in held.values()]):
             return False
     return True

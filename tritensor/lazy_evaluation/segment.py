@@ -164,7 +164,13 @@ class Segment:
             _hand_out(tensors, nodes)
             self.cursor.rest()
             if failed:
-                raise next(iter(failed.values()))
+                error = next(iter(failed.values()))
+                if isinstance(error, MemoryError) and len(calls) > 1:
+                    error.add_note(
+                        f"{len(calls)} calls had waited, and their results that are held are made together; call tritensor.evaluate(...) "
+                        "on some of them earlier, or leave lazy() more often"
+                    )
+                raise error
 
     def _written_meanwhile(self) -> RuntimeError | None:
         """The error for memory that was read and has been written since, which no call may compute with."""

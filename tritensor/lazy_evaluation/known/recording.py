@@ -69,7 +69,13 @@ class Writer:
         self.counts: dict[Hand, int] = {}  # how often the memory of each was written
         self.leaves: list[Leaf] = []
         self.known_leaves: set[int] = set()  # ids of values
+        self.reading: list[Leaf] = []  # of the call that runs, and the arrays that its tensors had before
+        self.lay: list[Any] = []
         self.same: dict[Value, Value] = {}  # for values of calls that were repeated, those that stand in the records
+
+    def references(self, array: Any) -> int:
+        """How often an array is held here."""
+        return sum([leaf.array is array for leaf in (*self.leaves, *self.reading)]) + sum([a is array for a in self.lay])
 
     def spoil(self, reason: str) -> None:
         """From here on nothing is known of the path."""
@@ -89,14 +95,15 @@ class Writer:
             self.spoil("an argument of a kind that is not told again")
             return long(*args, **named)
         tensors = _tensors_in((*args, *named.values()))
-        lay = [t._array for t in tensors]
+        self.reading = fresh_leaves
+        self.lay = lay = [t._array for t in tensors]
         start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
         notes = _Notes()
         before, here.noting = here.noting, notes
         try:
             result = long(*args, **named)
         finally:
-            here.noting = before
+            here.noting, self.lay = before, []
         if segment.runs != runs:
             self.cursor.through.add(call)  # what it calls is known by itself
             return result
