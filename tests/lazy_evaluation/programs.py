@@ -355,9 +355,11 @@ def difference(a: Any, b: Any, tolerance: float = 0.0) -> str:
         if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
             if x.shape != y.shape or x.dtype != y.dtype:
                 return f"{k}: {x.dtype} {x.shape}, {y.dtype} {y.shape} lazily"
-            close = tolerance * (0 if x.dtype.kind in "biu" else 20 if x.dtype.itemsize == 2 else 1)
-            size = close * max(1.0, float(np.abs(np.nan_to_num(x.astype(np.float64), posinf=0, neginf=0)).max(initial=0)))
-            if not np.all((x == y) | ((x != x) & (y != y)) | (np.abs(x.astype(np.float64) - y.astype(np.float64)) <= size)):
+            near = tolerance * (0 if x.dtype.kind in "biu" else 20 if x.dtype.itemsize == 2 else 1)
+            size = near * max(1.0, float(np.abs(np.nan_to_num(x.astype(np.float64), posinf=0, neginf=0)).max(initial=0)))
+            with np.errstate(invalid="ignore"):  # infinities
+                close = (x == y) | ((x != x) & (y != y)) | (np.abs(x.astype(np.float64) - y.astype(np.float64)) <= size)
+            if not np.all(close):
                 return f"{k}:\n{x}\n{y} lazily"
         elif type(x) is not type(y) or isinstance(x, np.ndarray) or x != y:
             return f"{k}: {x}, {y} lazily"
