@@ -232,6 +232,15 @@ def grad_modes(k: int, kept: dict[str, Any]) -> Any:
     return y.requires_grad, y.is_inference(), y.detach()
 
 
+@program
+def copied_over_another(k: int, kept: dict[str, Any]) -> Any:
+    x, y = a * 2, a * 3
+    y.copy_(x)
+    tt.evaluate(x)
+    y.add_(1)
+    return x, y
+
+
 # -- views and versions of what is handed out
 @program
 def version_of_a_view(k: int, kept: dict[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
@@ -10,8 +11,10 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.ground import dtypes, shortcuts
 from tritensor.ground.thread_state import here, nowhere
+from tritensor.ground.transforms import running
 from tritensor.lazy_evaluation.known import recording
 from tritensor.lazy_evaluation.known.ending import Ending
+from tritensor.lazy_evaluation.known.freed_graph import FreedGraph
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view, settle_fresh
 from tritensor.lazy_evaluation.known.records import Hand, Leaf, Record, Several, Trail, View, end_of
 from tritensor.ops import replay
@@ -88,6 +91,8 @@ class Cursor:
         found = self._find(call, args, named)
         if found is not None:
             self.at = found.next
+            for leaf, _, place in found.grads:
+                leaf.t._grad = place.t
             for _, blocks in found.draws:
                 self.places.append(default_generator.draw(blocks))
             return found.out.value() if type(found.out) is Several else found.out.t
@@ -106,7 +111,7 @@ class Cursor:
         else:
             known = [at, *at.prev.others] if at.asked is not None else at.prev.others
         for record in known:
-            if record.asked is call and record.enabled is state.enabled and recording.bind(record, args, named):
+            if record.asked is call and record.enabled is state.enabled and recording.bind(record, args, named) and _may_add(record):
                 if at.prev is not None and record is not at:
                     self._turn(at.prev, record)
                 elif at.prev is None:
@@ -148,12 +153,17 @@ class Cursor:
         self.depth = 1
         drawn, here.places = here.places, places
         writer = recording.Writer(self)
+        grads = {id(leaf): (leaf.t, leaf.t._grad) for leaf, _, _ in trail.grads}
+        for leaf, was, _ in reversed(trail.grads):
+            leaf.t._grad = None if was is None else was.t
         try:
             for record in trail.records:
                 state.enabled = record.enabled
                 writer.repeat(record)
         finally:
             self.depth, state.enabled, here.places = before, enabled, drawn
+            for t, grad in grads.values():  # the program may have changed it since
+                t._grad = grad
             given, self.given = self.given, []
             for array, t in given:
                 if type(array) is LazyArray:
@@ -204,7 +214,7 @@ class Cursor:
         ending = last.ends.get(held)
         if ending is None:
             ending = last.ends[held] = Ending(trail, [hands[k] for k in held])
-        if ending.odd or not all([leaf.t._layout is leaf.layout or layout_of(leaf.t._array) is leaf.layout for leaf in trail.leaves]):
+        if not ending.may_run or not all([leaf.t._layout is leaf.layout or layout_of(leaf.t._array) is leaf.layout for leaf in trail.leaves]):
             self.leave()
             self.segment.settle()
             return
@@ -218,11 +228,13 @@ class Cursor:
             self.segment.settle()
             return
         views = [h for h in trail.views if getrefcount(h.t) > _UNHELD]
+        places = self.places
         self.rest()
         given, self.given = self.given, []
+        graph = FreedGraph(trail, places, ending.hands).make if ending.tracked else None
         tensors = {h: h.t for h in ending.hands}
         for h, storage in zip(ending.hands, ending.storages, strict=True):
-            _hand_over(h, reals[storage])
+            _hand_over(h, reals[storage], graph)
         for h, t in tensors.items():
             if h in trail.versions:
                 version_of(t).value = trail.versions[h]
@@ -277,10 +289,21 @@ class Cursor:
             self._turn(prev, record)
 
 
-def _hand_over(hand: Hand, real: Any) -> None:
+def _hand_over(hand: Hand, real: Any, graph: Callable[[], None] | None) -> None:
     """Give a tensor that is held its array; the hand has another one for the next run."""
     t, hand.t = hand.t, fresh(hand)
-    settle_fresh(t, real if hand.whole else window_of(real, hand.shape, hand.dtype, hand.strides, hand.first))
+    array = real if hand.whole else window_of(real, hand.shape, hand.dtype, hand.strides, hand.first)
+    settle_fresh(t, array, graph if hand.tracked else None)
+
+
+def _may_add(record: Record) -> bool:
+    """Whether gradients are what they were when the record was written, and nobody has asked to be told of them."""
+    return not record.grads or (
+        state.anomaly is None and not running.levels and all([
+            leaf.t._grad is (None if was is None else was.t) and ((e := leaf.t._extra) is None or (e.hooks is None and not e.post_hooks))
+            for leaf, was, _ in record.grads
+        ])
+    )  # fmt: skip
 
 
 def _trail(last: Record) -> Trail:

@@ -16,19 +16,21 @@ from tritensor.ops.lazy_array import PendingStorage, window_of
 
 class Ending:
     """The plan of a path's calls for the results that are held, made once. hands: those, and what they are views of; storages: of each the number of its
-    memory. odd: whether some of them has a node, which no plan makes, or is a view of what no record has made."""
+    memory. tracked: whether some of them has a node. may_run: whether those are of graphs that a backward of the path has used up, as no plan keeps what
+    others would save, and none is a view of what no record has made."""
 
     def __init__(self, trail: Trail, held: Sequence[Hand]) -> None:
         self.trail = trail
         self.hands = list(dict.fromkeys([*held, *[h.base for h in held if h.base is not None]]))
         self.storages = [h.storage for h in self.hands]
-        self.odd = any([h.tracked or h.lost for h in self.hands])
+        self.tracked = any([h.tracked for h in self.hands])
+        self.may_run = all([(not h.tracked or id(h) in trail.freed) and not h.lost for h in self.hands])
         self.values = {n: trail.held[n] for n in self.storages}
         self.wanted = set(self.values.values())
         self.calls = needed(trail.calls, self.wanted)
         self.bound: Any = None
         self.leaves: list[Any] = []  # what the plan is given, Leaf or Derived, in order
-        self.numbers: list[int] = []  # of the memory that each of its results is
+        self.numbers: list[int] = []  # of the memory that each of its results is, where no two hold the same
         self.called: list[Any] = []
 
     def run(self, places: Sequence[tuple[int, int]]) -> dict[int, Any] | None:
@@ -48,7 +50,8 @@ class Ending:
             found = bound.plan.run(leaves, bound.numbers, self.called)
         except Exception:
             return None
-        if not all([_is_own(x, v) for x, v in zip(found, bound.wanted, strict=True)]) or len(set(map(id, [*found, *leaves]))) != len(found) + len(leaves):
+        own = len(found) == len(self.values) and all([_is_own(x, v) for x, v in zip(found, bound.wanted, strict=True)])
+        if not own or len(set(map(id, [*found, *leaves]))) != len(found) + len(leaves):
             return self._stored(leaves, found)
         return dict(zip(self.numbers, found, strict=True))
 
@@ -66,7 +69,7 @@ class Ending:
 
     def _stored(self, leaves: Sequence[Any], found: Sequence[Any]) -> dict[int, Any]:
         """Results in memory of their own, laid as tensors look at them."""
-        storages = {n: _storage(v) for n, v in zip(self.numbers, self.bound.wanted, strict=True)}
+        storages = {n: _storage(v) for n, v in self.values.items()}
         try:
             for value, array in zip((*self.bound.leaves, *self.bound.wanted), (*leaves, *found), strict=True):
                 value.array = array

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.autograd.engine import collect_nodes
 from tritensor.autograd.modes import state
 from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value, Window
@@ -98,6 +99,8 @@ class Writer:
         self.reading = fresh_leaves
         self.lay = lay = [t._array for t in tensors]
         start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
+        grads = [(leaf, leaf.t._grad) for leaf in (*self.leaves, *fresh_leaves) if leaf.tracked]
+        freed = self._freed_by(args) if call is Tensor.backward else []
         notes = _Notes()
         before, here.noting = here.noting, notes
         try:
@@ -110,7 +113,10 @@ class Writer:
         if any([t._array is not a for t, a in zip(tensors, lay, strict=True)]):
             notes.spoil("it lets a tensor look at another array")
         record.calls = tuple([self._told(c) for c in segment.calls[start:]])
-        if notes.spoiled or not self._complete(record, given, by_name, args, named, result, fresh_leaves, seen, notes):
+        record.freed = tuple(freed)
+        if notes.spoiled or not self._note_gradients(record, grads) or not self._complete(
+            record, given, by_name, args, named, result, fresh_leaves, seen, notes
+        ):  # fmt: skip
             self.spoil(notes.spoiled or "its effects are not told again")
             return result
         record.long, record.enabled = long, state.enabled
@@ -132,7 +138,7 @@ class Writer:
         fresh_leaves: list[Leaf], seen: set[int], notes: _Notes,
     ) -> bool:  # fmt: skip
         """Fill in a record; False where it would not tell all that the call did."""
-        tensors = _tensors_in((*args, *named.values()))
+        tensors = [*_tensors_in((*args, *named.values())), *[leaf.t._grad for leaf, _, _ in record.grads]]
         for leaf in fresh_leaves:
             leaf.value = self.same.get(leaf.value, leaf.value)
             if leaf.t._array is not leaf.array or id(leaf.value) in self.known_leaves:
@@ -165,10 +171,42 @@ class Writer:
         record.places, record.by_name = tuple(given), by_name
         record.count = len(given)
         plain = len(given) <= 3 and not record.draws and not any([type(p) is Group for p in given])
-        if plain and all([type(p) is Place and p.kind is not None for p in by_name.values()]):
+        if plain and not record.grads and all([type(p) is Place and p.kind is not None for p in by_name.values()]):
             record.named = {k: p.t for k, p in by_name.items()}
         else:
             record.call = None
+
+    # -- gradients
+    def _freed_by(self, args: tuple[Any, ...]) -> list[Hand]:
+        """The tensors whose nodes let go of what they have saved in `backward(*args)`."""
+        root, _, retain, create, _ = args
+        if retain or create or root._node is None:
+            return []
+        nodes = {id(n) for n in collect_nodes([root._node])}
+        alive = [(t, place) for mark, place in self.places.values() if isinstance(place, Hand) and place.tracked and (t := mark()) is not None]
+        return [place for t, place in alive if id(t._node) in nodes]
+
+    def _note_gradients(self, record: Record, before: list[tuple[Leaf, Any]]) -> bool:
+        """Note which leaves have another gradient than before; False where somebody else's has changed, or may have."""
+        if not record.freed and not any([leaf.t._grad is not g for leaf, g in before]):
+            return True
+        if any([leaf.t._node is not None for leaf, _ in before]):
+            return False  # the graph goes on to what no record knows
+        found: list[tuple[Leaf, Place | None, Place]] = []
+        for leaf, g in before:
+            now = leaf.t._grad
+            was = None if g is None else self._known(g)
+            if now is None or (g is not None and was is None):
+                return False
+            place = self._known(now)
+            if place is None:
+                place = self._hand(now) if type(now) is Tensor and type(now._array) is LazyArray else None
+                if place is None:
+                    return False
+                self.places[id(now)] = weakref.ref(now), place
+            found.append((leaf, was, place))
+        record.grads = tuple(found)
+        return True
 
     # -- places
     def _known(self, t: Any) -> Place | None:
@@ -222,7 +260,7 @@ class Writer:
         """The place of a result; None for one that is no lazy tensor, nor a view of a leaf, nor one that was given."""
         hands: list[Hand] = []
         found = self._out_of(result, hands, [*self.leaves, *fresh_leaves])
-        record.hands = tuple([h for h in hands if type(h) is Hand])
+        record.hands = tuple([h for h in (*hands, *[g for _, _, g in record.grads]) if type(h) is Hand])
         record.views = tuple([h for h in hands if type(h) is View])
         if type(found) is Several:
             record.call = None
@@ -313,6 +351,9 @@ class Writer:
             self.same[segment.leaf(leaf.array)] = leaf.value
         start, seen = len(segment.calls), set(segment.leaves)
         become(record.out, record.repeat(), self)
+        for leaf, _, place in record.grads:
+            become(place, leaf.t._grad, self)
+            leaf.t._grad = place.t
         self.prev = record
         if not self._recognize(record, segment.calls[start:], [v for k, v in segment.leaves.items() if k not in seen]):
             self.spoil(f"{record.asked} came to other calls than before")

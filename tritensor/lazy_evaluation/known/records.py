@@ -115,12 +115,14 @@ class Record:
 
     call: the function; None where a look at the places alone does not tell whether the call is this one, which then `asked` says.
     out: the place of its result. hands: those that it computes. views: those that it makes without a call. calls: the calls of ops that it came to. writes:
-    (storage number, value) of memory that holds another value from here on. versions: (hand, how often its memory has been written). enabled: whether gradients were recorded. next: the record that followed last time, others: those that did before.
+    (storage number, value) of memory that holds another value from here on. versions: (hand, how often its memory has been written). grads: of leaves, what
+    `grad` was and what it is from here on. freed: those whose nodes have let go of what they saved. enabled: whether gradients were recorded. next: the
+    record that followed last time, others: those that did before.
     """
 
     __slots__ = (
-        "a", "asked", "b", "by_name", "c", "call", "calls", "count", "derived", "draws", "enabled", "ends", "hands", "leaves", "long", "named", "next",
-        "others", "out", "places", "prev", "trail", "versions", "views", "writes",
+        "a", "asked", "b", "by_name", "c", "call", "calls", "count", "derived", "draws", "enabled", "ends", "freed", "grads", "hands", "leaves", "long",
+        "named", "next", "others", "out", "places", "prev", "trail", "versions", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, prev: Record | None, call: Any) -> None:
@@ -140,6 +142,8 @@ class Record:
         self.versions: tuple[tuple[Hand, int], ...] = ()
         self.derived: tuple[Derived, ...] = ()
         self.draws: tuple[tuple[Call, int], ...] = ()
+        self.grads: tuple[tuple[Leaf, Place | None, Place], ...] = ()
+        self.freed: tuple[Hand, ...] = ()
         self.enabled = True
         self.next: Any = None
         self.others: list[Record] = []
@@ -167,6 +171,8 @@ class Trail:
         self.leaves = tuple([leaf for r in self.records for leaf in r.leaves])
         self.derived = tuple([d for r in self.records for d in r.derived])
         self.draws = tuple([d for r in self.records for d in r.draws])
+        self.grads = tuple([g for r in self.records for g in r.grads])
+        self.freed = {id(h) for r in self.records for h in r.freed}
         self.calls = [c for r in self.records for c in r.calls]
         self.held: dict[int, Value] = {}
         self.versions: dict[Hand, int] = {}
