@@ -241,6 +241,16 @@ def copied_over_another(k: int, kept: dict[str, Any]) -> Any:
     return x, y
 
 
+@program
+def a_leaf_copied_over_a_result(k: int, kept: dict[str, Any]) -> Any:
+    y, z = a * 2, a * 3
+    y.copy_(a)
+    z.copy_(a)
+    tt.evaluate(y)
+    y.add_(1)
+    return y, z, a.clone()
+
+
 # -- views and versions of what is handed out
 @program
 def version_of_a_view(k: int, kept: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor.fusion.graph import Value, needed
 from tritensor.fusion.structure import plan_of
-from tritensor.lazy_evaluation.known.records import Hand, Leaf, Trail
+from tritensor.lazy_evaluation.known.records import Derived, Hand, Leaf, Trail
 from tritensor.lazy_evaluation.storing import store_results
 from tritensor.ops.lazy_array import PendingStorage, window_of
 
@@ -32,6 +32,7 @@ class Ending:
         self.leaves: list[Any] = []  # what the plan is given, Leaf or Derived, in order
         self.numbers: list[int] = []  # of the memory that each of its results is, where no two hold the same
         self.called: list[Any] = []
+        self.copies: list[Any] = []  # Leaf or Derived, of which a result is a copy
 
     def run(self, places: Sequence[tuple[int, int]]) -> dict[int, Any] | None:
         """The arrays of the memory that is held, by its number; None where a call fails, which then is to be called by itself. places: of random numbers."""
@@ -41,9 +42,7 @@ class Ending:
         if self.bound is None:
             return self._run_first()
         bound = self.bound
-        leaves = [
-            x.t._array if type(x) is Leaf else window_of(x.leaf.t._array, x.value.shape, x.value.dtype, x.strides, x.first) for x in self.leaves
-        ]  # fmt: skip
+        leaves = [_there(x) for x in self.leaves]
         for k, call, name in bound.drawn:
             bound.numbers[k] = call.attrs[name]
         try:
@@ -65,6 +64,7 @@ class Ending:
         self.called = [(c.at, c.who) for c in self.calls]
         number_of = {v: n for n, v in self.values.items()}
         self.numbers = [number_of[v] for v in bound.wanted]
+        self.copies = [sources[v] for v in self.wanted if v in sources]
         return self.run([(c.attrs["seed"], c.attrs["offset"]) for c, _ in trail.draws])
 
     def _stored(self, leaves: Sequence[Any], found: Sequence[Any]) -> dict[int, Any]:
@@ -73,11 +73,18 @@ class Ending:
         try:
             for value, array in zip((*self.bound.leaves, *self.bound.wanted), (*leaves, *found), strict=True):
                 value.array = array
-            store_results(list(storages.values()), self.bound.leaves, {})
+            for x in self.copies:
+                x.value.array = _there(x)
+            store_results(list(storages.values()), [*self.bound.leaves, *[x.value for x in self.copies]], {})
         finally:
-            for value in (*self.bound.leaves, *self.bound.wanted):
+            for value in (*self.bound.leaves, *self.bound.wanted, *[x.value for x in self.copies]):
                 value.array = None
         return {n: s.real for n, s in storages.items()}
+
+
+def _there(x: Leaf | Derived) -> Any:
+    """The array of what a path reads, in the run of now."""
+    return x.t._array if type(x) is Leaf else window_of(x.leaf.t._array, x.value.shape, x.value.dtype, x.strides, x.first)  # type: ignore[union-attr]
 
 
 def _is_own(array: Any, value: Value) -> bool:
