@@ -54,6 +54,12 @@ def test_the_op_and_the_line_are_named() -> None:
                 z.tolist()
 
 
+def test_a_bad_index_is_told_though_nobody_holds_what_it_picks() -> None:
+    for _ in RUNS:
+        with pytest.raises(IndexError), tt.lazy():
+            (tt.ones(3) * 2)[BAD] * 3
+
+
 def test_an_error_leaves_memory_as_it_was() -> None:
     x = tt.ones(3)
     with pytest.raises(IndexError), tt.lazy():  # noqa: PT012
