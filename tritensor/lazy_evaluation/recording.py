@@ -21,7 +21,7 @@ from tritensor.ground.errors import GradError
 from tritensor.ground.strides import contiguous_strides, elementwise_strides
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
-from tritensor.lazy_evaluation.adoption import adopt
+from tritensor.lazy_evaluation.adoption import adopt, may_adopt
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
 from tritensor.ops.array import device_of, element_strides
 from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, is_shared, run_before_write, settle
@@ -295,6 +295,8 @@ def laid(g: LazyArray, strides: tuple[int, ...] | None) -> LazyArray:
 # -- writes
 def write(x: Any, value: Any) -> None:
     """A tensor gets the contents of another one of its shape, type and device. The caller has seen to the graph, and counts the write."""
+    if here.segment is not None and here.cursor.follows and type(x._array) is not LazyArray and not may_adopt(x, here.segment):
+        here.segment.settle()  # it ends what waits, in every run
     leave_path()
     compute_now(*[t for t in (x,) if type(t._array) is LazyArray and not t._array.pending])
     if type(x._array) is not LazyArray and (here.segment is None or not adopt(x, here.segment)):

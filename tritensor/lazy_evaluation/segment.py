@@ -162,6 +162,8 @@ class Segment:
             finally:
                 here.segment, self.versions = before, {}
             _hand_out(tensors, nodes)
+            for leaf in leaves.values():
+                leaf.array = None  # calls and their values hold each other until they are collected
             self.cursor.rest()
             if failed:
                 error = next(iter(failed.values()))

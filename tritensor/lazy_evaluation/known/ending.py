@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ class Ending:
         self.storages = [h.storage for h in self.hands]
         self.tracked = any([h.tracked for h in self.hands])
         self.may_run = all([(not h.tracked or id(h) in trail.freed) and not h.lost for h in self.hands])
-        self.values = {n: trail.held[n] for n in self.storages}
+        self.values = {n: trail.held[n] for n in (*self.storages, *[n for _, n in trail.adopted])}
         self.wanted = set(self.values.values())
         self.calls = needed(trail.calls, self.wanted)
         self.bound: Any = None
@@ -34,13 +34,14 @@ class Ending:
         self.called: list[Any] = []
         self.copies: list[Any] = []  # Leaf or Derived, of which a result is a copy
 
-    def run(self, places: Sequence[tuple[int, int]]) -> dict[int, Any] | None:
-        """The arrays of the memory that is held, by its number; None where a call fails, which then is to be called by itself. places: of random numbers."""
+    def run(self, places: Sequence[tuple[int, int]], homes: Mapping[int, Any]) -> dict[int, Any] | None:
+        """The arrays of the memory that is held, by its number; None where a call fails, which then is to be called by itself. places: of random numbers.
+        homes: memory that there is and that is written, by its number."""
         trail = self.trail
         for (call, _), (seed, offset) in zip(trail.draws, places, strict=True):
             call.attrs["seed"], call.attrs["offset"] = seed, offset
         if self.bound is None:
-            return self._run_first()
+            return self._run_first(homes)
         bound = self.bound
         leaves = [_there(x) for x in self.leaves]
         for k, call, name in bound.drawn:
@@ -49,12 +50,12 @@ class Ending:
             found = bound.plan.run(leaves, bound.numbers, self.called)
         except Exception:
             return None
-        own = len(found) == len(self.values) and all([_is_own(x, v) for x, v in zip(found, bound.wanted, strict=True)])
+        own = not homes and len(found) == len(self.values) and all([_is_own(x, v) for x, v in zip(found, bound.wanted, strict=True)])
         if not own or len(set(map(id, [*found, *leaves]))) != len(found) + len(leaves):
-            return self._stored(leaves, found)
+            return self._stored(leaves, found, homes)
         return dict(zip(self.numbers, found, strict=True))
 
-    def _run_first(self) -> dict[int, Any] | None:
+    def _run_first(self, homes: Mapping[int, Any]) -> dict[int, Any] | None:
         """The same, and what the next time needs."""
         trail = self.trail
         sources = {leaf.value: leaf for leaf in trail.leaves}
@@ -65,11 +66,13 @@ class Ending:
         number_of = {v: n for n, v in self.values.items()}
         self.numbers = [number_of[v] for v in bound.wanted]
         self.copies = [sources[v] for v in self.wanted if v in sources]
-        return self.run([(c.attrs["seed"], c.attrs["offset"]) for c, _ in trail.draws])
+        return self.run([(c.attrs["seed"], c.attrs["offset"]) for c, _ in trail.draws], homes)
 
-    def _stored(self, leaves: Sequence[Any], found: Sequence[Any]) -> dict[int, Any]:
+    def _stored(self, leaves: Sequence[Any], found: Sequence[Any], homes: Mapping[int, Any]) -> dict[int, Any]:
         """Results in memory of their own, laid as tensors look at them."""
         storages = {n: _storage(v) for n, v in self.values.items()}
+        for n, storage in homes.items():
+            storages[n].home = storage.home
         try:
             for value, array in zip((*self.bound.leaves, *self.bound.wanted), (*leaves, *found), strict=True):
                 value.array = array
@@ -84,7 +87,7 @@ class Ending:
 
 def _there(x: Leaf | Derived) -> Any:
     """The array of what a path reads, in the run of now."""
-    return x.t._array if type(x) is Leaf else window_of(x.leaf.t._array, x.value.shape, x.value.dtype, x.strides, x.first)  # type: ignore[union-attr]
+    return x.memory if type(x) is Leaf else window_of(x.leaf.memory, x.value.shape, x.value.dtype, x.strides, x.first)  # type: ignore[union-attr]
 
 
 def _is_own(array: Any, value: Value) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tritensor.autograd.engine import collect_nodes
 from tritensor.autograd.modes import state
+from tritensor.autograd.node import version_of
 from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value, Window
 from tritensor.ground.thread_state import here
@@ -69,14 +70,11 @@ class Writer:
         self.values: dict[int, Value] = {}  # that each storage holds, by its number
         self.counts: dict[Hand, int] = {}  # how often the memory of each was written
         self.leaves: list[Leaf] = []
+        self.fresh_leaves: list[Leaf] = []  # of the call that runs
         self.known_leaves: set[int] = set()  # ids of values
-        self.reading: list[Leaf] = []  # of the call that runs, and the arrays that its tensors had before
-        self.lay: list[Any] = []
+        self.lay: list[Any] = []  # the arrays that the tensors had which it was given
+        self.adopted: dict[int, int] = {}  # the storage numbers of leaves that are written, by their ids
         self.same: dict[Value, Value] = {}  # for values of calls that were repeated, those that stand in the records
-
-    def references(self, array: Any) -> int:
-        """How often an array is held here."""
-        return sum([leaf.array is array for leaf in (*self.leaves, *self.reading)]) + sum([a is array for a in self.lay])
 
     def spoil(self, reason: str) -> None:
         """From here on nothing is known of the path."""
@@ -89,16 +87,17 @@ class Writer:
             return long(*args, **named)
         segment = self.segment
         record = Record(self.prev, call)
-        fresh_leaves: list[Leaf] = []
+        fresh_leaves = self.fresh_leaves = []
         given = [self._place(v, record, fresh_leaves) for v in args]
         by_name = {k: self._place(v, record, fresh_leaves) for k, v in named.items()}
-        if None in given or None in by_name.values():
+        tensors = _tensors_in((*args, *named.values()))
+        told = None not in given and None not in by_name.values()
+        if not told and tensors:
             self.spoil("an argument of a kind that is not told again")
             return long(*args, **named)
-        tensors = _tensors_in((*args, *named.values()))
-        self.reading = fresh_leaves
         self.lay = lay = [t._array for t in tensors]
         start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
+        counts = [(p, version_of(p.t).value) for p in (*given, *by_name.values()) if type(p) is Leaf]
         grads = [(leaf, leaf.t._grad) for leaf in (*self.leaves, *fresh_leaves) if leaf.tracked]
         freed = self._freed_by(args) if call is Tensor.backward else []
         notes = _Notes()
@@ -108,12 +107,18 @@ class Writer:
         finally:
             here.noting, self.lay = before, []
         if segment.runs != runs:
-            self.cursor.through.add(call)  # what it calls is known by itself
+            (self.cursor if self.prev is None else self.prev).through.add(call)  # what it calls is known by itself
             return result
-        if any([t._array is not a for t, a in zip(tensors, lay, strict=True)]):
+        if any([t._array is not a and not _is_adopted(t._array, a) for t, a in zip(tensors, lay, strict=True)]):
             notes.spoil("it lets a tensor look at another array")
+        if not tensors and not notes.spoiled and len(segment.calls) == start and is_there(result):
+            self.cursor.makers.add(call)
+            return result
+        if not told:
+            notes.spoil("an argument of a kind that is not told again")
         record.calls = tuple([self._told(c) for c in segment.calls[start:]])
         record.freed = tuple(freed)
+        record.bumps = tuple([(p, version_of(p.t).writer) for p, count in counts for _ in range(version_of(p.t).value - count)])
         if notes.spoiled or not self._note_gradients(record, grads) or not self._complete(
             record, given, by_name, args, named, result, fresh_leaves, seen, notes
         ):  # fmt: skip
@@ -141,10 +146,10 @@ class Writer:
         tensors = [*_tensors_in((*args, *named.values())), *[leaf.t._grad for leaf, _, _ in record.grads]]
         for leaf in fresh_leaves:
             leaf.value = self.same.get(leaf.value, leaf.value)
-            if leaf.t._array is not leaf.array or id(leaf.value) in self.known_leaves:
+            if leaf.memory is not leaf.array or id(leaf.value) in self.known_leaves:
                 return False  # it was written, or is another tensor on the same memory
             self.known_leaves.add(id(leaf.value))
-        if any([type(self._known(t)) is Leaf and type(t._array) is LazyArray for t in tensors]):
+        if not self._note_adopted(record, tensors):
             return False
         derived = self._derive(seen, fresh_leaves)
         out = self._out(result, record, fresh_leaves)
@@ -154,6 +159,7 @@ class Writer:
         record.versions = self._versions([*tensors, *_tensors_in((result,))])
         record.leaves, record.derived = tuple(fresh_leaves), derived
         self.leaves += fresh_leaves
+        self.fresh_leaves = []
         for leaf in fresh_leaves:
             leaf.first = record
         drawing = [c for c in record.calls if "seed" in c.attrs]
@@ -164,13 +170,28 @@ class Writer:
         record.out = out
         return True
 
+    def _note_adopted(self, record: Record, tensors: list[Any]) -> bool:
+        """Note leaves whose memory is to be written; False where a leaf is lazy for another reason."""
+        found = []
+        for t in tensors:
+            leaf = self._known(t)
+            if type(leaf) is not Leaf or type(t._array) is not LazyArray:
+                continue
+            if t._array.storage.home is not leaf.array or not t._array.whole:
+                return False
+            if id(leaf) not in self.adopted:
+                self.adopted[id(leaf)] = self._number(t._array.storage)
+                found.append((leaf, self.adopted[id(leaf)]))
+        record.adopted = tuple(found)
+        return True
+
     @staticmethod
     def _arrange(record: Record, given: list[Any], by_name: dict[str, Any]) -> None:
         """Put arguments where the code of functions looks for them; whether that suffices to tell the call."""
         record.a, record.b, record.c = [*given[:3], NOTHING, NOTHING, NOTHING][:3]
         record.places, record.by_name = tuple(given), by_name
         record.count = len(given)
-        plain = len(given) <= 3 and not record.draws and not any([type(p) is Group for p in given])
+        plain = len(given) <= 3 and not record.draws and not record.bumps and not any([type(p) is Group for p in given])
         if plain and not record.grads and all([type(p) is Place and p.kind is not None for p in by_name.values()]):
             record.named = {k: p.t for k, p in by_name.items()}
         else:
@@ -354,6 +375,13 @@ class Writer:
         for leaf, _, place in record.grads:
             become(place, leaf.t._grad, self)
             leaf.t._grad = place.t
+        for leaf, number in record.adopted:
+            if type(leaf.t._array) is LazyArray:
+                self.adopted[id(leaf)] = number
+                self.hold(leaf.t._array.storage, number)
+        for leaf, _ in record.bumps:
+            if type(leaf.t._array) is LazyArray:
+                self.hold(leaf.t._array.storage, self.adopted[id(leaf)])
         self.prev = record
         if not self._recognize(record, segment.calls[start:], [v for k, v in segment.leaves.items() if k not in seen]):
             self.spoil(f"{record.asked} came to other calls than before")
@@ -380,6 +408,9 @@ class Writer:
         told.inputs = self._of_path(call.inputs)
         if call.kernels:
             told.kernels = tuple([(k, self._of_path(given), picks) for k, given, picks in call.kernels])
+        for value in call.results:
+            if value is not None:
+                value.call = told
         return told
 
     def _of_path(self, x: Any) -> Any:
@@ -394,15 +425,25 @@ class Writer:
         self.places[id(t)] = weakref.ref(t), hand
         array = t._array
         if type(array) is LazyArray:
-            self.storages[id(array.storage)] = weakref.ref(array.storage), hand.storage
-            self.values[hand.storage] = self._of_path(array.storage.value)
+            self.hold(array.storage, hand.storage)
+
+    def hold(self, storage: Any, number: int) -> None:
+        """Some memory is that of a number, and holds its value of now."""
+        self.storages[id(storage)] = weakref.ref(storage), number
+        self.values[number] = self._of_path(storage.value)
 
     # -- the end
     def finish(self) -> None:
         """What has waited has run: the path is known from now on."""
         for leaf in self.leaves:
-            leaf.array = None
-            leaf.value.array = None
+            leaf.array = leaf.value.array = None
+        for value in self.same:
+            value.array = None
+        record = self.prev
+        while record is not None:
+            for d in record.derived:
+                d.value.array = None
+            record = record.prev
         first = self.begun_by
         if first is None or self.prev is None or self.spoiled:
             return
@@ -426,6 +467,22 @@ def become(out: Place, result: Any, writer: Writer | None = None) -> None:
         _transplant(out.t, result)
         if writer is not None:
             writer.met(out.t, out)
+
+
+def _is_adopted(array: Any, before: Any) -> bool:
+    """Whether an array is memory that is written when a path runs, and another array looked at it before."""
+    return type(array) is LazyArray and array.storage.home is not None and same_memory(array.storage.home, before)
+
+
+def is_there(result: Any) -> bool:
+    """Whether a result is of tensors that have their arrays."""
+    found = _tensors_in((result,))
+    return bool(found) and all([type(t) is not FreshTensor and type(t._array) is not LazyArray for t in found])
+
+
+def gives_tensors(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether there are tensors among arguments."""
+    return bool(_tensors_in((*args, *named.values())))
 
 
 def bind(record: Record, args: tuple[Any, ...], named: dict[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value
 from tritensor.ground.device import device
 from tritensor.ops.array import Layout, device_of, element_strides
+from tritensor.ops.lazy_array import LazyArray
 
 
 class Place:
@@ -41,6 +42,12 @@ class Leaf(Place):
         self.layout, self.tracked, self.value = layout, bool(t._tracked), value
         self.array: Any = None  # of the run of now, once it was read
         self.first: Record | None = None  # which reads it first, and may be given another
+
+    @property
+    def memory(self) -> Any:
+        """Its array of now: of one that is written when the path runs, the memory that this writes."""
+        array = self.t._array
+        return array.storage.home if type(array) is LazyArray and array.storage.home is not None else array
 
 
 class Group(Place):
@@ -116,13 +123,14 @@ class Record:
     call: the function; None where a look at the places alone does not tell whether the call is this one, which then `asked` says.
     out: the place of its result. hands: those that it computes. views: those that it makes without a call. calls: the calls of ops that it came to. writes:
     (storage number, value) of memory that holds another value from here on. versions: (hand, how often its memory has been written). grads: of leaves, what
-    `grad` was and what it is from here on. freed: those whose nodes have let go of what they saved. enabled: whether gradients were recorded. next: the
-    record that followed last time, others: those that did before.
+    `grad` was and what it is from here on. freed: tensors whose nodes have let go of what they saved. adopted: (leaf, storage number) of those whose memory is
+    written from here on, when the path runs; bumps: of leaves that it writes the name of the write, once for each. enabled: whether gradients were recorded.
+    next: the record that followed last time, others: those that did before.
     """
 
     __slots__ = (
-        "a", "asked", "b", "by_name", "c", "call", "calls", "count", "derived", "draws", "enabled", "ends", "freed", "grads", "hands", "leaves", "long",
-        "named", "next", "others", "out", "places", "prev", "trail", "versions", "views", "writes",
+        "a", "adopted", "asked", "b", "bumps", "by_name", "c", "call", "calls", "count", "derived", "draws", "enabled", "ends", "freed", "grads", "hands",
+        "leaves", "long", "named", "next", "others", "out", "places", "prev", "through", "trail", "versions", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, prev: Record | None, call: Any) -> None:
@@ -144,11 +152,14 @@ class Record:
         self.draws: tuple[tuple[Call, int], ...] = ()
         self.grads: tuple[tuple[Leaf, Place | None, Place], ...] = ()
         self.freed: tuple[Hand, ...] = ()
+        self.adopted: tuple[tuple[Leaf, int], ...] = ()
+        self.bumps: tuple[tuple[Leaf, str], ...] = ()
         self.enabled = True
         self.next: Any = None
         self.others: list[Record] = []
         self.ends: dict[Any, Any] = {}  # runs of a path that ends here, by what was held
         self.trail: Trail | None = None
+        self.through: set[Any] = set()  # functions that, called next, have run what waits: it runs before them
 
     def repeat(self) -> Any:
         """Call it again, on the tensors of the run of now."""
@@ -172,6 +183,7 @@ class Trail:
         self.derived = tuple([d for r in self.records for d in r.derived])
         self.draws = tuple([d for r in self.records for d in r.draws])
         self.grads = tuple([g for r in self.records for g in r.grads])
+        self.adopted = tuple([a for r in self.records for a in r.adopted])
         self.freed = {id(h) for r in self.records for h in r.freed}
         self.calls = [c for r in self.records for c in r.calls]
         self.held: dict[int, Value] = {}
