@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritensor.ops.array import CudaArray, element_strides
-from tritensor.ops.lazy_array import LazyArray
+from tritensor.ops.lazy_array import LazyArray, cease_to_share
 from tritensor.tensor.aliasing.views import find_views
 from tritensor.tensor.core import Tensor
 
@@ -29,6 +29,8 @@ def adopt(x: Tensor, segment: Segment) -> list[tuple[Tensor, Any]]:
         if counter in counters:
             del segment.versions[key]
     before = [(t, t._array) for t in family]
+    if type(root._array) is np.ndarray:
+        cease_to_share(_owner(root._array))
     whole = segment.hold(segment.leaf(root._array), home=root._array)
     for (t, array), first in zip(before, offsets, strict=True):
         if t is root:
@@ -51,6 +53,9 @@ def _family(x: Tensor, segment: Segment) -> list[Tensor]:
     family = [root, *find_views(root)]
     kind = type(root._array)
     if kind not in (np.ndarray, CudaArray) or any([type(t._array) is not kind for t in family]) or not _is_private(family, segment):
+        return []
+    owner = _owner(root._array)
+    if any([_owner(t._array) is not owner for t in family]):  # `.data =` has let one look elsewhere
         return []
     return family if 0 not in root._array.shape and all([_address(t._array) >= _address(root._array) for t in family]) else []
 

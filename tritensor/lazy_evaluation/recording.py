@@ -24,7 +24,7 @@ from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.lazy_evaluation.adoption import adopt, may_adopt
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
 from tritensor.ops.array import device_of, element_strides
-from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, run_before_write, settle
+from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, is_shared, run_before_write, settle
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op
 from tritensor.ops.table.description import bare_signature
@@ -144,7 +144,7 @@ def _note_versions(segment: Segment, inputs: tuple[Any, ...], arrays: list[Any])
     for x, a in zip(inputs, arrays, strict=False):
         if type(a) is not LazyArray and isinstance(x, dispatcher._Tensor):
             counter = x._version_counter
-            if counter is not None:
+            if counter is not None and not is_shared(a):
                 segment.versions[id(a)] = counter, counter.value
 
 

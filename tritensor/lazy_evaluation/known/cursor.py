@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
@@ -14,9 +15,9 @@ from tritensor.ground.transforms import running
 from tritensor.lazy_evaluation.adoption import adopt
 from tritensor.lazy_evaluation.known import recording
 from tritensor.lazy_evaluation.known.ending import Ending
-from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, settle_fresh
 from tritensor.lazy_evaluation.known.freed_graph import FreedGraph
-from tritensor.lazy_evaluation.known.records import Hand, Record, Several, Trail, View, end_of
+from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view, settle_fresh
+from tritensor.lazy_evaluation.known.records import Hand, Leaf, Record, Several, Trail, View, end_of
 from tritensor.ops import replay
 from tritensor.ops.array import layout_of, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, window_of
@@ -40,12 +41,13 @@ def _leave_all(watched: bool) -> None:
 
 
 def _forget_all() -> None:
-    """An op was replaced, or a setting that calls depend on has changed: no path is known."""
+    """An op was replaced, or a setting that calls depend on has changed, or is about to: no path is known."""
     for cursor in tuple(cursors):
         cursor.leave()
         cursor.roots.clear()
         cursor.latest = NOWHERE
         if cursor.writer is not None:
+            cursor.writer.begun_by = None
             cursor.writer.spoil("what calls depend on has changed")
         if not cursor.segment.calls:
             cursor.at = NOWHERE
@@ -53,7 +55,7 @@ def _forget_all() -> None:
 
 shortcuts.when_watched.append(_leave_all)
 replay.when_forgotten.append(_forget_all)
-dtypes.when_default_changed.append(_forget_all)
+dtypes.before_default_changes.append(_forget_all)
 
 
 class Cursor:
@@ -69,6 +71,7 @@ class Cursor:
         self.at: Record = NOWHERE
         self.roots: dict[Any, list[Record]] = {}
         self.latest: Record = NOWHERE  # the root of the last path
+        self.kept: weakref.WeakSet[Leaf] = weakref.WeakSet()  # which may hold a tensor from run to run
         cursors.add(self)
         self.depth = 0
         self.writer: recording.Writer | None = None  # what notes a new path
@@ -76,6 +79,7 @@ class Cursor:
         self.given: list[tuple[LazyArray, Any]] = []  # arrays of tensors that were handed out, and these
         self.adopted: list[tuple[Any, Any]] = []  # tensors whose memory is to be written, with the arrays that they had
         self.homes: dict[int, Any] = {}  # that memory as a PendingStorage, by its number
+        self.makers: set[Any] = set()  # functions that have made tensors that are there, of no tensors
         self.through: set[Any] = set()  # functions that have run what waits: those that they call are known by themselves
 
     @property
@@ -104,6 +108,12 @@ class Cursor:
                 self.places.append(default_generator.draw(blocks))
             return found.out.value() if type(found.out) is Several else found.out.t
         if self.follows:
+            if call in self.makers and not recording.gives_tensors(args, named):
+                self.depth += 1
+                try:
+                    return long(*args, **named)
+                finally:
+                    self.depth -= 1
             self.leave()
         return self._note(call, long, args, named)
 
@@ -185,11 +195,17 @@ class Cursor:
             for hand in (*trail.hands, *trail.views):
                 hand.t = fresh(hand)
 
+    def forget_leaf(self, array: Any) -> None:
+        """Others than tensors may write to memory from now on: no tensor on it is taken for what it was."""
+        for leaf in self.kept:
+            if leaf.t is not None and same_memory(leaf.t._array, array):
+                leaf.t = None
+
     # -- arrays
     def arrays_noted(self) -> list[int]:
         """The ids of the arrays that a path which is being written holds, once for each time."""
         writer = self.writer
-        return [] if writer is None else [id(leaf.array) for leaf in (*writer.leaves, *writer.fresh_leaves)]
+        return [] if writer is None else [id(a) for a in (*[leaf.array for leaf in (*writer.leaves, *writer.fresh_leaves)], *writer.lay)]
 
     def give_array(self, t: FreshTensor) -> Any:
         """The array of a tensor that was handed out: a lazy one, or a window on memory that is there."""
@@ -277,9 +293,16 @@ class Cursor:
         places = self.places
         self.rest()
         given, self.given = self.given, []
-        graph = FreedGraph(trail, places, [hands[k] for k in held]).make if ending.tracked else None
-        for k, storage in zip(held, ending.storages, strict=True):
-            _hand_over(hands[k], reals[storage], graph)
+        graph = FreedGraph(trail, places, ending.hands).make if ending.tracked else None
+        tensors = {h: h.t for h in ending.hands}
+        for h, storage in zip(ending.hands, ending.storages, strict=True):
+            _hand_over(h, reals[storage], graph)
+        for h, t in tensors.items():
+            if h in trail.versions:
+                version_of(t).value = trail.versions[h]
+        for h, t in tensors.items():
+            if h.base is not None:
+                make_view(t, tensors[h.base], h.steps, h.origin)
         for array, _ in given:
             if type(array) is LazyArray:
                 array.storage.real, array.storage.value, array.storage.segment = reals[array.storage.number], None, None

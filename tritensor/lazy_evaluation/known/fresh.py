@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
+from tritensor.autograd.node import version_of
 from tritensor.ground import dtypes
 from tritensor.lazy_evaluation.known.records import Hand
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.rare_attributes import ensure_extra
+from tritensor.tensor.rare_attributes import ensure_extra, live_views
 
 
 class FreshTensor(Tensor):
@@ -120,3 +122,11 @@ class FreedTensor(Tensor):
 
 for _kind in (FreshTensor, FreedTensor):  # type(x).__name__ shows in messages and reprs: what kind it is of is nobody's matter
     _kind.__name__, _kind.__qualname__, _kind.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
+
+
+def make_view(t: Any, base: Any, steps: tuple[Any, ...], origin: str) -> None:
+    """Make a tensor a view of its base, as the call that made it did."""
+    t._version_counter, t._view_path = version_of(base), (base, *steps)
+    if origin:
+        ensure_extra(t).origin = origin
+    live_views(base).fresh[id(t)] = weakref.ref(t)

@@ -18,7 +18,7 @@ from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
 from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, View, atom, end_of
 from tritensor.ops.array import CudaArray, device_of, element_strides, layout_of, same_memory
-from tritensor.ops.lazy_array import LazyArray, compute_now
+from tritensor.ops.lazy_array import LazyArray, compute_now, is_shared
 from tritensor.tensor.core import Tensor
 
 
@@ -68,9 +68,11 @@ class Writer:
         self.places: dict[int, tuple[weakref.ref[Any], Place]] = {}  # of tensors, by id
         self.storages: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.values: dict[int, Value] = {}  # that each storage holds, by its number
+        self.counts: dict[Hand, int] = {}  # how often the memory of each was written
         self.leaves: list[Leaf] = []
         self.fresh_leaves: list[Leaf] = []  # of the call that runs
         self.known_leaves: set[int] = set()  # ids of values
+        self.lay: list[Any] = []  # the arrays that the tensors had which it was given
         self.adopted: dict[int, int] = {}  # the storage numbers of leaves that are written, by their ids
         self.same: dict[Value, Value] = {}  # for values of calls that were repeated, those that stand in the records
 
@@ -88,9 +90,12 @@ class Writer:
         fresh_leaves = self.fresh_leaves = []
         given = [self._place(v, record, fresh_leaves) for v in args]
         by_name = {k: self._place(v, record, fresh_leaves) for k, v in named.items()}
-        if None in given or None in by_name.values():
+        tensors = _tensors_in((*args, *named.values()))
+        told = None not in given and None not in by_name.values()
+        if not told and tensors:
             self.spoil("an argument of a kind that is not told again")
             return long(*args, **named)
+        self.lay = lay = [t._array for t in tensors]
         start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
         counts = [(p, version_of(p.t).value) for p in (*given, *by_name.values()) if type(p) is Leaf]
         grads = [(leaf, leaf.t._grad) for leaf in (*self.leaves, *fresh_leaves) if leaf.tracked]
@@ -100,10 +105,17 @@ class Writer:
         try:
             result = long(*args, **named)
         finally:
-            here.noting = before
+            here.noting, self.lay = before, []
         if segment.runs != runs:
             (self.cursor if self.prev is None else self.prev).through.add(call)  # what it calls is known by itself
             return result
+        if any([t._array is not a and not _is_adopted(t._array, a) for t, a in zip(tensors, lay, strict=True)]):
+            notes.spoil("it lets a tensor look at another array")
+        if not tensors and not notes.spoiled and len(segment.calls) == start and is_there(result):
+            self.cursor.makers.add(call)
+            return result
+        if not told:
+            notes.spoil("an argument of a kind that is not told again")
         record.calls = tuple([self._told(c) for c in segment.calls[start:]])
         record.freed = tuple(freed)
         record.bumps = tuple([(p, version_of(p.t).writer) for p, count in counts for _ in range(version_of(p.t).value - count)])
@@ -144,6 +156,7 @@ class Writer:
         if derived is None or out is None:
             return False
         record.writes = self._writes([t for t in (*tensors, *_tensors_in((result,))) if type(t._array) is LazyArray])
+        record.versions = self._versions([*tensors, *_tensors_in((result,))])
         record.leaves, record.derived = tuple(fresh_leaves), derived
         self.leaves += fresh_leaves
         self.fresh_leaves = []
@@ -242,10 +255,11 @@ class Writer:
         compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
         array = t._array
         layout = layout_of(array)
-        if layout is None or hasattr(type(t), "becomes"):
+        if layout is None or hasattr(type(t), "becomes") or is_shared(array):
             return None
         leaf = Leaf(t, layout, self.segment.leaf(array))
         leaf.array = array
+        self.cursor.kept.add(leaf)
         return leaf
 
     def _derive(self, seen: set[int], fresh_leaves: list[Leaf]) -> tuple[Derived, ...] | None:
@@ -301,8 +315,22 @@ class Writer:
         hand = Hand(
             self.cursor, array.shape, array.predicted, array.dtype, device_of(array), bool(t._tracked), self._number(array.storage), array.first, array.whole
         )
+        if t._view_path is not None:
+            base = self._known(t._view_path[0])
+            hand.base, hand.lost, hand.steps = base if type(base) is Hand else None, type(base) is not Hand, t._view_path[1:]
+            hand.origin = t._extra.origin if t._extra is not None else ""
         hand.t = fresh(hand)
         return hand
+
+    def _versions(self, tensors: list[Any]) -> tuple[tuple[Hand, int], ...]:
+        """The hands, none of them a view's, whose memory has been written since it was last looked at, and how often in all."""
+        found = {}
+        for t in tensors:
+            hand = self._known(t)
+            count = 0 if t._version_counter is None else t._version_counter.value
+            if type(hand) is Hand and self.counts.get(hand.base or hand, 0) != count:
+                found[hand.base or hand] = self.counts[hand.base or hand] = count
+        return tuple(found.items())
 
     def _view(self, t: Any, leaves: list[Leaf]) -> View | None:
         array = t._array
@@ -442,6 +470,22 @@ def become(out: Place, result: Any, writer: Writer | None = None) -> None:
             writer.met(out.t, out)
 
 
+def _is_adopted(array: Any, before: Any) -> bool:
+    """Whether an array is memory that is written when a path runs, and another array looked at it before."""
+    return type(array) is LazyArray and array.storage.home is not None and same_memory(array.storage.home, before)
+
+
+def is_there(result: Any) -> bool:
+    """Whether a result is of tensors that have their arrays."""
+    found = _tensors_in((result,))
+    return bool(found) and all([type(t) is not FreshTensor and type(t._array) is not LazyArray for t in found])
+
+
+def gives_tensors(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether there are tensors among arguments."""
+    return bool(_tensors_in((*args, *named.values())))
+
+
 def bind(record: Record, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
     """Whether a call is that of a record, whose leaves take the tensors that it is given."""
     if len(args) != record.count or named.keys() != record.by_name.keys():
@@ -475,7 +519,7 @@ def _lies_as(t: Any, leaf: Leaf) -> bool:
     if t._tracked != leaf.tracked or hasattr(type(t), "becomes"):
         return False
     compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
-    return layout_of(t._array) is leaf.layout
+    return layout_of(t._array) is leaf.layout and not is_shared(t._array)
 
 
 def _tensors_in(values: Any) -> list[Any]:
