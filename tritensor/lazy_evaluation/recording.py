@@ -24,7 +24,7 @@ from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.lazy_evaluation.adoption import adopt, may_adopt
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
 from tritensor.ops.array import device_of, element_strides
-from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, is_shared, run_before_write, settle
+from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, is_lent, is_shared, run_before_write, settle
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op
 from tritensor.ops.table.description import bare_signature
@@ -47,6 +47,10 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
                     x._set_array(a)
                 elif segment is None:
                     segment = a.storage.segment
+            elif type(a) is np.ndarray:
+                del a
+                is_lent(x)  # or not any more
+                a = x._array
             elif type(a) is WrappedArray:
                 return transform.current.run(op, inputs, attrs)
             elif type(a) is MetaArray:
