@@ -301,6 +301,8 @@ class Cursor:
             if h in trail.versions:
                 version_of(t).value = trail.versions[h]
         for h, t in tensors.items():
+            if h.twin is not None:
+                t._version_counter = version_of(tensors[h.twin])
             if h.base is not None:
                 make_view(t, tensors[h.base], h.steps, h.origin)
         for array, _ in given:
