@@ -57,9 +57,12 @@ class Module(Movable):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks is None:
             return self.forward(*args, **kwargs)
-        return hooks.call_with_hooks(self, args, kwargs)
+        return hooks.call(self, args, kwargs)
 
-    _call_impl = _wrapped_call_impl = __call__  # PyTorch's private names for it, which older code calls
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:  # PyTorch's private name of a call that is not compiled
+        return self.forward(*args, **kwargs) if self._hooks is None else hooks.call_with_hooks(self, args, kwargs)
+
+    _wrapped_call_impl = __call__
     _forward_hooks, _forward_pre_hooks, _backward_hooks = hooks.table("forward"), hooks.table("forward_pre"), hooks.table("backward")
     _backward_pre_hooks, _state_dict_hooks, _state_dict_pre_hooks = (
         hooks.table(kind) for kind in ("backward_pre", "state_post", "state_pre")
@@ -334,6 +337,7 @@ class Module(Movable):
         self.__dict__.update(hooks.strip_foreign_hooks(self, state))
 
     compile = compilation.compile
+    _compiled_call_impl = compilation.compiled_call
 
     # modes and gradients
     def train(self, mode: bool = True) -> Any:

@@ -199,7 +199,7 @@ _import_hook.install()
 # Modules that lower floors call now and then (ground/providers.py).
 _providers.register("", lambda: _sys.modules["tritensor"])
 for _name in (
-    "array_api", "data.loader_view", "dispatch.meta", "distributed", "distributed.process_group", "distributed.shared_batch_norm", "func", "func.forward_ad",
+    "array_api", "compilation.compile", "data.loader_view", "dispatch.meta", "distributed", "distributed.process_group", "distributed.shared_batch_norm", "func", "func.forward_ad",
     "func.jacobians", "kernels.own_layouts", "lazy_evaluation.recording", "multiprocessing", "nn.functional", "nn.init", "return_types",
     "tensor.overriding.interception", "torch_compat.finder", "torch_dispatch.instances", "torch_dispatch.interpreter", "torch_dispatch.overloads", "utils.compiled_extensions",
 ):  # fmt: skip
@@ -219,6 +219,7 @@ globals().update(_public)
 
 # What kernels are written with, beside op, Spec, Sample and Work: importing these loads Triton (docs/kernels.md).
 _LATE_FUNCTIONS = {
+    "compile": "compilation.compile:compile",
     "elementwise": "kernels.parts.elementwise:elementwise",
     "evaluate": "lazy_evaluation.modes:evaluate",
     "launch": "cuda.launch:launch",
@@ -235,7 +236,6 @@ _LAZY = (
     "accelerator",
     "autocast",
     "backends",
-    "compile",
     "compiler",
     "distributions",
     "jit",

@@ -92,7 +92,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if node is not None:
         segment.nodes.append(weakref.ref(node))
     if len(segment.calls) >= LONGEST:
-        segment.settle()
+        segment.settle(why=f"{LONGEST} calls")
     return outs if op.public > 1 else outs[0]
 
 
