@@ -11,6 +11,7 @@ from typing import Any
 
 from tritensor.compilation.backends import is_eager
 from tritensor.compilation.calls import in_region, innermost
+from tritensor.compilation.logs import read_environment
 from tritensor.compilation.optimized_module import OptimizedModule
 from tritensor.compilation.settings import Settings
 from tritensor.ground.errors import ArgumentError
@@ -56,6 +57,7 @@ def _compile(model: Any, settings: Settings, disable: bool) -> Any:
         raise ArgumentError("compile: either mode or options can be specified, but both can't be specified at the same time")
     _check_options(settings.options)
     eager = is_eager(settings.backend)
+    read_environment()
     model = innermost(model)
     if not callable(model):
         raise TypeError(f"compile: {type(model).__name__} cannot be called; give a function or a module")

@@ -8,10 +8,9 @@ from typing import Any
 
 from tritensor.compilation.calls import innermost, opaque
 from tritensor.compilation.optimized_module import OptimizedModule
-from tritensor.lazy_evaluation.known.cursor import NOWHERE
+from tritensor.lazy_evaluation.known.cursor import forget_paths
 from tritensor.nn.module import Module
 from tritensor.ops import replay
-from tritensor.ops.lazy_array import cursors
 
 
 def is_compiling() -> bool:
@@ -40,13 +39,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 def reset() -> None:
     """Forget what compiled functions did, in all threads, and the plans that were made for it: the next calls are noted and fused anew."""
-    for cursor in tuple(cursors):
-        cursor.roots.clear()
-        cursor.views.clear()
-        cursor.through.clear()
-        cursor.latest = NOWHERE
-        if not cursor.follows:
-            cursor.at = NOWHERE
+    forget_paths()
     replay.forget()
 
 

@@ -87,6 +87,16 @@ def abandon_region(error: BaseException | None, why: str) -> None:
         close_region()
 
 
+def close_if_left_open(why: str) -> None:
+    """Compute what waits in a region that a compiled function has left open, and close it."""
+    segment = here.segment
+    if segment is not None and go_on(segment):
+        try:
+            segment.settle(why=why)
+        finally:
+            close_region()
+
+
 @contextlib.contextmanager
 def at_once_inside(why: str) -> Iterator[None]:
     """Inside, ops run as they are called, whatever region this is in; what waits is computed first."""

@@ -21,7 +21,7 @@ from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.cursor import Cursor
 from tritensor.lazy_evaluation.known.records import Trail
-from tritensor.lazy_evaluation.regions import close_region, is_left_open
+from tritensor.lazy_evaluation.regions import close_region, go_on, is_left_open
 from tritensor.lazy_evaluation.storing import store_results
 from tritensor.ops.array import device_of, element_strides, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, waiting
@@ -140,7 +140,7 @@ class Segment:
 
     def end_step(self) -> None:
         """An optimizer has made its step: a region that was left open for that is closed."""
-        if is_left_open(self):
+        if go_on(self):
             try:
                 self.settle(why="the end of an optimizer's step")
             finally:

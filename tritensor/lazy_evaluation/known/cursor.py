@@ -259,3 +259,14 @@ def _trail(last: Record) -> Trail:
     if last.trail is None:
         last.trail = Trail(last)
     return last.trail
+
+
+def forget_paths() -> None:
+    """What programs did is forgotten, in all threads: the next calls are noted anew."""
+    for cursor in tuple(cursors):
+        cursor.roots.clear()
+        cursor.views.clear()
+        cursor.through.clear()
+        cursor.latest = NOWHERE
+        if not cursor.follows:
+            cursor.at = NOWHERE
