@@ -12,7 +12,7 @@ from tritensor.ground.pytree import tree_leaves
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.door_code import install
 from tritensor.lazy_evaluation.known.fresh import FreshTensor
-from tritensor.lazy_evaluation.regions import close_region, close_when_over, go_on, leave_open, open_region
+from tritensor.lazy_evaluation.regions import close_region, close_with_thread, go_on, leave_open, open_region
 from tritensor.lazy_evaluation.segment import Segment
 from tritensor.ops.lazy_array import LazyArray
 from tritensor.tensor.core import Tensor
@@ -133,7 +133,7 @@ def begin() -> None:
     segment = here.own_segment
     if segment is None:
         segment = here.own_segment = Segment()
-        close_when_over(segment)
+        close_with_thread(segment)
     open_region(segment)
 
 

@@ -51,12 +51,18 @@ def is_left_open(segment: Any) -> bool:
     return id(segment) in _left_open
 
 
-def close_when_over(segment: Any) -> None:
-    """When a thread ends that has left its region open, that is open no more."""
-    weakref.finalize(segment, _over, id(segment)).atexit = False
+class _Thread:
+    """What a thread holds for as long as it runs."""
 
 
-def _over(segment: int) -> None:
-    if segment in _left_open:
-        _left_open.discard(segment)
+def close_with_thread(segment: Any) -> None:
+    """When this thread ends, the region that it has left open is open no more, and what waits in it for nobody does not wait."""
+    here.lasting = _Thread()
+    weakref.finalize(here.lasting, _end, segment).atexit = False
+
+
+def _end(segment: Any) -> None:
+    if go_on(segment):
         count_regions(-1)
+    if not segment.held():  # what others hold they will ask for
+        segment.settle()
