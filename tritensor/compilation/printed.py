@@ -61,19 +61,21 @@ class Graph:
         return f"Graph({len(self.ops)} calls, {len(self.inputs)} inputs)"
 
 
+def leaves_of(calls: Sequence[Call], wanted: Sequence[Value]) -> list[Value]:
+    """The values that no call makes, in the order in which they are first read."""
+    return [v for v in dict.fromkeys([*[v for c in calls for v in values_in(c.inputs)], *wanted]) if v.call is None]
+
+
 class _Printer:
     """Calls as lines, with names for the values that are met."""
 
     def __init__(self, calls: Sequence[Call], wanted: Sequence[Value]) -> None:
         self.names: dict[Value, str] = {}
         self.taken = {"constants", "dtype", "device", "ops", "all_results", "gradient", "window", "write", "ml_dtypes", "f", "float", "slice"}
-        self.leaves: list[Value] = []
         self.constants: list[Any] = []
         self.read = {v for c in calls for v in values_in(c.inputs)} | set(wanted)
-        for v in [v for c in calls for v in values_in(c.inputs)] + list(wanted):
-            if v.call is None and v not in self.names:
-                self.names[v] = self.name("x")
-                self.leaves.append(v)
+        self.leaves = leaves_of(calls, wanted)
+        self.names |= {v: self.name("x") for v in self.leaves}
         self.lines: list[str] = []
         line = ""
         for call in calls:

@@ -67,7 +67,7 @@ def watch(told: Callable[[SegmentReport], Any], thread: Any = None) -> Callable[
             return _nothing
         held = segment.held() if not segment.cursor.follows else ()
         wanted = dict.fromkeys([s.value for s in held]) or dict.fromkeys([v for c in calls for v in c.results if v is not None])
-        report = SegmentReport(why or f"{called_name()} asks for a value", user_line(), calls, wanted)
+        report = SegmentReport(why or f"{_who()} asks for a value", user_line(), calls, wanted)
         del calls, held, wanted
         start = time.perf_counter()
 
@@ -78,6 +78,16 @@ def watch(told: Callable[[SegmentReport], Any], thread: Any = None) -> Callable[
         return ended
 
     return begun
+
+
+_WORDS = {"_repr": "print or repr", "__repr__": "print or repr", "__format__": "format", "__bool__": "a condition (bool)", "__float__": "float()", "__int__": "int()",
+          "__index__": "an index or a size", "__array__": "numpy", "__iter__": "a loop over it", "__contains__": "in"}  # fmt: skip
+
+
+def _who() -> str:
+    """What the user's line called that asks."""
+    name = called_name()
+    return _WORDS.get(name, name)
 
 
 def _nothing() -> None:

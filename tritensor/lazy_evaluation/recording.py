@@ -181,6 +181,9 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
             found = node._call(op.rule, wrap_gradient(g), needs, True)
         return tuple([getattr(x, "_array", x) for x in found])
     if op.view:  # views of the gradient, where its strides allow them
+        for x in given:
+            if type(x) is LazyArray and x.storage.guessed:
+                x.storage.fixed = True  # it is to lie as it is expected to, and need not be computed to tell how it does
         with no_grad():
             return tuple([getattr(x, "_array", x) for x in node._call(op.rule, wrap_gradient(g), needs, True)])  # type: ignore[arg-type]
     meta_of, kept = node.meta, []

@@ -9,6 +9,7 @@ from tritensor.autograd.modes import state
 from tritensor.fusion.graph import Value, needed
 from tritensor.fusion.structure import compute
 from tritensor.ground import shortcuts
+from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known import recording
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, settle_fresh
@@ -64,6 +65,7 @@ class Cursor:
         return self.at.prev is not None
 
     # -- a call that the record at hand does not simply match
+    @wrapper
     def arrive(self, call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call of a public function in this thread's region."""
         if self.depth or WATCHED or call in self.through:
@@ -111,6 +113,7 @@ class Cursor:
             prev.others = [before, *[r for r in prev.others if r is not record]]
         prev.next = record
 
+    @wrapper
     def _note(self, call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run a call, and note it where a path is being written."""
         writer = self.writer
