@@ -175,11 +175,11 @@ def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
             ones = provider("torch_dispatch.interpreter").ones_like(output)
             return ones if create_graph else ones._array
         if (segment := _segment_of(like)) is not None:
-            array = provider("lazy_evaluation.recording").as_lazy(
+            array: Array = provider("lazy_evaluation.recording").as_lazy(
                 ops.full(shape=tuple(like.shape), value=1.0, dtype=like.dtype, device=output.device)._array, segment
             )
         elif type(like) is np.ndarray:
-            array: Array = np.ones(like.shape, like.dtype)
+            array = np.ones(like.shape, like.dtype)
         elif (on := output.device).type == "cuda":
             array = registry["full"].forward(shape=like.shape, value=1.0, dtype=like.dtype, device=on)  # type: ignore[misc]
         else:

@@ -180,6 +180,11 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call_with_hooks(module, args, kwargs) if compiled is None else compiled(module, *args, **kwargs)
 
 
+def call_uncompiled(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`module(*args, **kwargs)` of a module that may have been compiled, as if it had not."""
+    return module.forward(*args, **kwargs) if module._hooks is None else call_with_hooks(module, args, kwargs)
+
+
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`module(*args, **kwargs)` with its hooks: forward pre, forward, and backward ones."""
     hooks: Hooks = module._hooks

@@ -59,10 +59,7 @@ class Module(Movable):
             return self.forward(*args, **kwargs)
         return hooks.call(self, args, kwargs)
 
-    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:  # PyTorch's private name of a call that is not compiled
-        return self.forward(*args, **kwargs) if self._hooks is None else hooks.call_with_hooks(self, args, kwargs)
-
-    _wrapped_call_impl = __call__
+    _call_impl, _wrapped_call_impl = hooks.call_uncompiled, __call__  # PyTorch's private names, which older code calls
     _forward_hooks, _forward_pre_hooks, _backward_hooks = hooks.table("forward"), hooks.table("forward_pre"), hooks.table("backward")
     _backward_pre_hooks, _state_dict_hooks, _state_dict_pre_hooks = (
         hooks.table(kind) for kind in ("backward_pre", "state_post", "state_pre")

@@ -85,7 +85,9 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def train(model: nn.Module, call: Callable[..., Any], shape: tuple[int, ...], optimizer: str, steps: int = 5, clip: bool = False) -> list[float]:
+def train(
+    model: nn.Module, call: Callable[..., Any], shape: tuple[int, ...], optimizer: str, steps: int = 5, clip: bool = False
+) -> list[float]:
     """The losses of some steps of training on random inputs; `call` is the model, or what was compiled of it."""
     tt.manual_seed(1)
     opt = OPTIMIZERS[optimizer](list(model.parameters()))

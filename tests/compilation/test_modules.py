@@ -159,7 +159,11 @@ def test_data_parallel_and_ddp() -> None:
     tt.distributed.init_process_group("gloo", rank=0, world_size=1)
     try:
         found = []
-        for make in (lambda m: m, lambda m: nn.parallel.DistributedDataParallel(tt.compile(m)), lambda m: tt.compile(nn.parallel.DistributedDataParallel(m))):
+        for make in (
+            lambda m: m,
+            lambda m: nn.parallel.DistributedDataParallel(tt.compile(m)),
+            lambda m: tt.compile(nn.parallel.DistributedDataParallel(m)),
+        ):
             model = make(inner)
             inner.zero_grad()
             model(tt.ones(2, 3)).sum().backward()

@@ -75,7 +75,7 @@ def compile_class(cls: type, settings: Settings) -> type:
     call = next((vars(c)["__call__"] for c in cls.__mro__ if "__call__" in vars(c)), None)
     if call is None:
         raise TypeError(f"compile: {cls.__name__} has no __call__ to compile; compile a method of it")
-    cls.__call__ = in_region(call, settings.name, is_eager(settings.backend))  # type: ignore[operator]
+    cls.__call__ = in_region(call, settings.name, is_eager(settings.backend))  # type: ignore[method-assign]
     return cls
 
 

@@ -32,7 +32,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     if isinstance(fn, Module):
         return OptimizedModule(fn)
     if inspect.isclass(fn):
-        fn.__call__ = opaque(fn.__call__)
+        fn.__call__ = opaque(fn.__call__)  # type: ignore[method-assign]
         return fn
     return opaque(fn)
 

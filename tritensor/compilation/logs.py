@@ -19,7 +19,7 @@ _SILENT = frozenset(
     "dynamic dynamo export fake_tensor fsdp fusion graph_code_verbose graph_region_expansion graph_sizes guards hierarchical_compile incremental "
     "inductor inductor_metrics ir_post_fusion ir_pre_fusion kernel_code loop_ordering loop_tiling native_dsl node_runtime_estimation not_implemented "
     "onnx onnx_diagnostics overlap overlap_scheduling perf_hints post_grad_graphs pp pre_grad_graphs recompiles_verbose schedule side_effects sym_node "
-    "torch trace_bytecode trace_call trace_shape_events trace_source verbose_guards".split()
+    "torch trace_bytecode trace_call trace_shape_events trace_source verbose_guards".split()  # noqa: SIM905
 )
 
 

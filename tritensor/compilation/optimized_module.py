@@ -33,9 +33,9 @@ class OptimizedModule(Module):
         mod = self._orig_mod
         call: Any = mod.__call__
         if self._settings is None:
-            self.forward = opaque(call)
+            self.forward = opaque(call)  # type: ignore[method-assign]
         else:
-            self.forward = in_region(call, self._settings.name or type(mod).__name__, is_eager(self._settings.backend))
+            self.forward = in_region(call, self._settings.name or type(mod).__name__, is_eager(self._settings.backend))  # type: ignore[method-assign]
 
     @property
     def _torchdynamo_orig_callable(self) -> Module:

@@ -71,7 +71,20 @@ class _Printer:
 
     def __init__(self, calls: Sequence[Call], wanted: Sequence[Value]) -> None:
         self.names: dict[Value, str] = {}
-        self.taken = {"constants", "dtype", "device", "ops", "all_results", "gradient", "window", "write", "ml_dtypes", "f", "float", "slice"}
+        self.taken = {
+            "constants",
+            "dtype",
+            "device",
+            "ops",
+            "all_results",
+            "gradient",
+            "window",
+            "write",
+            "ml_dtypes",
+            "f",
+            "float",
+            "slice",
+        }
         self.constants: list[Any] = []
         self.read = {v for c in calls for v in values_in(c.inputs)} | set(wanted)
         self.leaves = leaves_of(calls, wanted)
@@ -122,7 +135,9 @@ class _Printer:
 
     def gradient(self, call: Call) -> str:
         given = [self.value(x) for x in call.inputs]
-        return f"gradient({', '.join([repr(call.op.name), repr(call.part), str(len(call.results)), *given])})" + ("" if len(call.results) > 1 else "[0]")
+        return f"gradient({', '.join([repr(call.op.name), repr(call.part), str(len(call.results)), *given])})" + (
+            "" if len(call.results) > 1 else "[0]"
+        )
 
     def written(self, call: Call) -> str:
         base, item, place = call.inputs
@@ -170,7 +185,12 @@ def gradient(name: str, part: int | None, count: int, *given: Any) -> Any:
     on = next(device_of(a) for a in _flat(arrays) if hasattr(a, "dtype") and hasattr(a, "shape"))
     corner: Any = op.cpu_backward if on.type == "cpu" else op.backward
     function = corner.steps[0][1] if corner.joint else next(f for i, f, *_ in corner.steps if i == part)
-    return tuple([None if a is None else new_tensor(np.asarray(a) if isinstance(a, np.generic) else a) for a in run_corner(op, "backward", function, arrays, {}, on, count)])
+    return tuple(
+        [
+            None if a is None else new_tensor(np.asarray(a) if isinstance(a, np.generic) else a)
+            for a in run_corner(op, "backward", function, arrays, {}, on, count)
+        ]
+    )
 
 
 def window(of: Tensor, lies: tuple[int, ...], *, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...], first: int) -> Tensor:
@@ -197,5 +217,3 @@ def _flat(given: Any) -> Any:
             yield from _flat(x)
         else:
             yield x
-
-

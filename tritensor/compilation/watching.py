@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tritensor.compilation.printed import Graph
 from tritensor.fusion import structure
-from tritensor.fusion.graph import WRITE, Call, Value, Window, needed
+from tritensor.fusion.graph import Call, Value, Window, needed
 from tritensor.fusion.plan import Opaque
 from tritensor.fusion.tapes import Fused
 from tritensor.ground.call_site import called_name, user_line
@@ -80,8 +80,10 @@ def watch(told: Callable[[SegmentReport], Any], thread: Any = None) -> Callable[
     return begun
 
 
-_WORDS = {"_repr": "print or repr", "__repr__": "print or repr", "__format__": "format", "__bool__": "a condition (bool)", "__float__": "float()", "__int__": "int()",
-          "__index__": "an index or a size", "__array__": "numpy", "__iter__": "a loop over it", "__contains__": "in"}  # fmt: skip
+_WORDS = {
+    "_repr": "print or repr", "__repr__": "print or repr", "__format__": "format", "__bool__": "a condition (bool)", "__float__": "float()",
+    "__int__": "int()", "__index__": "an index or a size", "__array__": "numpy", "__iter__": "a loop over it", "__contains__": "in",
+}  # fmt: skip
 
 
 def _who() -> str:
@@ -121,11 +123,6 @@ def _arrays(given: Any) -> Any:
 
 def _ran(item: Fused | Opaque, calls: list[Call]) -> Ran:
     names = tuple([calls[k].name for k in item.calls])
-    if type(item) is Fused:
+    if isinstance(item, Fused):
         return Ran(names, True, sum([_size(x.shape, x.dtype) for x in (*item.inputs, *item.outs)]))
-    call = calls[item.calls[0]]
-    written = sum([_size(m.shape, m.dtype) for m in item.results if m is not None])  # type: ignore[union-attr]
-    read = _bytes_of(call) - sum([_size(y.shape, y.dtype) for y in call.results if y is not None])
-    return Ran(names, False, read + written if call.corner != WRITE else _bytes_of(call))
-
-
+    return Ran(names, False, _bytes_of(calls[item.calls[0]]))

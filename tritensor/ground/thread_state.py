@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+
 class _NoRecord:
     """What matches no call."""
 

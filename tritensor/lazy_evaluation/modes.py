@@ -119,7 +119,11 @@ def at_once_inside(why: str) -> Iterator[None]:
 
 def _graph_of(results: Any) -> list[Any] | None:
     """The nodes, held weakly, of results that wait and require grad; None where there are no such results. A tensor of a known path has no node yet."""
-    waiting = [t for t in ([results] if isinstance(results, Tensor) else tree_leaves(results)) if isinstance(t, Tensor) and t._tracked and _is_pending(t)]
+    waiting = [
+        t
+        for t in ([results] if isinstance(results, Tensor) else tree_leaves(results))
+        if isinstance(t, Tensor) and t._tracked and _is_pending(t)
+    ]
     return [weakref.ref(t._node) for t in waiting if type(t) is not FreshTensor and t._node is not None] if waiting else None
 
 

@@ -29,7 +29,9 @@ from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import Op
 
 LONGEST = 4096  # calls after which a segment runs by itself
-watchers: list[Callable[[Any, str], Callable[[], None]]] = []  # told (segment, why) before a segment runs; what each gives is called when it has
+watchers: list[
+    Callable[[Any, str], Callable[[], None]]
+] = []  # told (segment, why) before a segment runs; what each gives is called when it has
 
 
 class Segment:

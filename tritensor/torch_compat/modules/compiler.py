@@ -84,7 +84,9 @@ def _as_array(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return x
     if x.requires_grad:
-        raise GradError("wrap_numpy: the tensor requires grad, which numpy does not follow; give x.detach(), or write the function on tensors")
+        raise GradError(
+            "wrap_numpy: the tensor requires grad, which numpy does not follow; give x.detach(), or write the function on tensors"
+        )
     return x.numpy()
 
 

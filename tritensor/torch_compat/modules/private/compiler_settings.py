@@ -14,9 +14,7 @@ class Settings(types.ModuleType):
     """A module of settings; a name with a point in it, `triton.cudagraphs`, is one of a module below. Raises AttributeError for a name that it has not."""
 
     def __init__(self, path: str, defaults: dict[str, Any]) -> None:
-        super().__init__(
-            f"tritensor.{path}", f"torch.{path}: settings of PyTorch's compiler; they are remembered and change nothing."
-        )
+        super().__init__(f"tritensor.{path}", f"torch.{path}: settings of PyTorch's compiler; they are remembered and change nothing.")
         sys.modules[self.__name__] = self  # `import torch._inductor.config` finds it
         below: dict[str, dict[str, Any]] = {}
         for name, value in defaults.items():
