@@ -62,7 +62,7 @@ def leave_region(results: Any, why: str) -> None:
     graph any more, or until an optimizer has made its step."""
     segment = here.segment
     nodes = _graph_of(results)
-    if nodes is not None:
+    if nodes:
         segment.graph = nodes
         leave_open(segment)
         return
@@ -117,14 +117,11 @@ def at_once_inside(why: str) -> Iterator[None]:
             leave_open(segment)
 
 
-def _graph_of(results: Any) -> list[Any] | None:
-    """The nodes, held weakly, of results that wait and require grad; None where there are no such results. A tensor of a known path has no node yet."""
-    waiting = [
-        t
-        for t in ([results] if isinstance(results, Tensor) else tree_leaves(results))
-        if isinstance(t, Tensor) and t._tracked and _is_pending(t)
-    ]
-    return [weakref.ref(t._node) for t in waiting if type(t) is not FreshTensor and t._node is not None] if waiting else None
+def _graph_of(results: Any) -> list[Any]:
+    """The nodes, held weakly, of results that wait and require grad; of a known path the tensors, which have no nodes yet."""
+    tensors = [results] if isinstance(results, Tensor) else [t for t in tree_leaves(results) if isinstance(t, Tensor)]
+    waiting = [t for t in tensors if t._tracked and _is_pending(t)]
+    return [weakref.ref(t if type(t) is FreshTensor or t._node is None else t._node) for t in waiting]
 
 
 def _is_pending(t: Tensor) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.node import FREED
+from tritensor.autograd.node import FREED, Node
 from tritensor.fusion.graph import WRITE, Call, Value, Window, needed
 from tritensor.fusion.running import run_calls
 from tritensor.fusion.structure import compute
@@ -20,6 +20,7 @@ from tritensor.ground.device import device
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.cursor import Cursor
+from tritensor.lazy_evaluation.known.fresh import FreshTensor
 from tritensor.lazy_evaluation.known.records import Trail
 from tritensor.lazy_evaluation.regions import close_region, go_on, is_left_open
 from tritensor.lazy_evaluation.storing import store_results
@@ -47,7 +48,7 @@ class Segment:
         self.lock = threading.RLock()
         self.runs = 0  # how often what waited has run
         self.cursor = Cursor(self)
-        self.graph: list[weakref.ref[Any]] = []  # nodes of what a compiled function gave that has left its region open
+        self.graph: list[weakref.ref[Any]] = []  # of what a compiled function gave that has left its region open
 
     # -- what goes in
     def operand(self, x: Any) -> Any:
@@ -149,9 +150,10 @@ class Segment:
                 close_region()
 
     def _is_graph_held(self) -> bool:
-        """Whether backward may yet come: somebody holds the graph of a compiled function's results. Of a known path that is not told."""
-        nodes = [n for mark in self.graph if (n := mark()) is not None]
-        return not self.graph or any([n.inputs is not FREED and n.outputs is not FREED for n in nodes])
+        """Whether backward may yet come: somebody holds the graph of a compiled function's results."""
+        held = [x for mark in self.graph if (x := mark()) is not None]
+        nodes = [x if isinstance(x, Node) else x._node for x in held if type(x) is not FreshTensor]
+        return len(nodes) < len(held) or any([n is not None and n.inputs is not FREED and n.outputs is not FREED for n in nodes])
 
     def _run(self, storage: PendingStorage | None, everything: bool) -> None:
         with self.lock:
