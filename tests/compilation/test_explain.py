@@ -213,7 +213,7 @@ def test_printed_training_runs(name: str, optimizer: str) -> None:
     assert any("gradient(" in code for code in found)
 
 
-@pytest.mark.parametrize("name", ["LSTM by hand", "GPT block"])
+@pytest.mark.parametrize("name", MODELS)
 def test_forward_and_backward_are_one_segment(name: str) -> None:
     make, shape = MODELS[name]
     model = make()

@@ -8,7 +8,6 @@ from typing import Any
 
 from tritensor.compilation.calls import innermost, opaque
 from tritensor.compilation.optimized_module import OptimizedModule
-from tritensor.lazy_evaluation.known.cursor import forget_paths
 from tritensor.nn.module import Module
 from tritensor.ops import replay
 
@@ -39,7 +38,6 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 def reset() -> None:
     """Forget what compiled functions did, in all threads, and the plans that were made for it: the next calls are noted and fused anew."""
-    forget_paths()
     replay.forget()
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 
 class _NoRecord:
-    """What matches no call."""
+    """What matches no call, and has none before it."""
 
     call: Any = None
+    prev: Any = None
 
 
 class _Nowhere:
