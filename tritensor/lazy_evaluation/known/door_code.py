@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.dispatch.plans.door_code import ABSENT, copy_function, door_functions, own_codes, when_opened
-from tritensor.ground.call_site import INSIDE, mark_wrapper
+from tritensor.ground.call_site import INSIDE, mark_wrapper, wrapper
 from tritensor.ground.process import locks
 from tritensor.ground.thread_state import here
 from tritensor.tensor.aliasing import basic_indexing
@@ -35,6 +35,7 @@ def outer({free}):
 """
 
 
+@wrapper
 def arrive(call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """A call that the record at hand does not tell."""
     if here.segment is None:

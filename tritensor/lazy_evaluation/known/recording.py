@@ -14,6 +14,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value, Window
+from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
 from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, View, atom, end_of
@@ -81,6 +82,7 @@ class Writer:
         self.spoiled = self.spoiled or reason
 
     # -- a call
+    @wrapper
     def call(self, call: Any, long: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run a public function and write its record."""
         if self.spoiled:
