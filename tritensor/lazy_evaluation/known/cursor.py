@@ -25,6 +25,7 @@ from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, window_
 from tritensor.random import default_generator
 from tritensor.tensor.core import Tensor
 
+SETTLES = 2  # runs of what waits from which a function is taken to be one that asks for it: once it may learn something
 BRANCHES = 8  # ways that go on from one record
 _UNHELD = 2  # references to a tensor that nobody holds: its hand's, and the counting's
 _set_array = Tensor.__dict__["_array"].__set__
@@ -81,7 +82,7 @@ class Cursor:
         self.adopted: list[tuple[Any, Any]] = []  # tensors whose memory is to be written, with the arrays that they had
         self.homes: dict[int, Any] = {}  # that memory as a PendingStorage, by its number
         self.makers: set[Any] = set()  # functions that have made tensors that are there, of no tensors
-        self.through: set[Any] = set()  # functions that have run what waits: those that they call are known by themselves
+        self.through: dict[Any, int] = {}  # functions that have run what waits, and how often: those that they call are known by themselves
 
     @property
     def follows(self) -> bool:
@@ -95,7 +96,7 @@ class Cursor:
         if self.depth or WATCHED:
             return long(*args, **named)
         prev = self.at.prev
-        if call in (self if prev is None else prev).through:
+        if (self if prev is None else prev).through.get(call, 0) >= SETTLES:
             if prev is not None:
                 self.segment.settle()
             return long(*args, **named)

@@ -109,7 +109,8 @@ class Writer:
         finally:
             here.noting, self.lay = before, []
         if segment.runs != runs:
-            (self.cursor if self.prev is None else self.prev).through.add(call)  # what it calls is known by itself
+            through = (self.cursor if self.prev is None else self.prev).through
+            through[call] = through.get(call, 0) + 1
             return result
         if any([t._array is not a and not _is_adopted(t._array, a) for t, a in zip(tensors, lay, strict=True)]):
             notes.spoil("it lets a tensor look at another array")
