@@ -18,7 +18,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import copied
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
-from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, Separate, apply_epilogue
+from tritensor.kernels.parts.products.epilogue import NOTHING, PLAIN, Epilogue, Separate, apply_epilogue
 from tritensor.kernels.parts.products.rules import beside_an_epilogue, product_tiles
 from tritensor.kernels.parts.products.split_sums import sum_parts as sum_parts
 from tritensor.kernels.parts.products.tma_operands import Batch, multiply_described, padded, takes_descriptors
@@ -157,7 +157,7 @@ def gemm(
     end = finish.given(c)
     rule = product_tiles(*key, processors, whole, sums is not None or bool(finish.form))
     tiles = config_of("matmul", (*key, "whole") if whole else key, rule)
-    if end.separate:
+    if end.product is not None:
         tiles = beside_an_epilogue(tiles, a.dtype)
     stored, acc = dot_accumulator(a.dtype)
     k_part = cdiv(cdiv(k, tiles.block_k), 1 if whole else tiles.split) * tiles.block_k
@@ -168,7 +168,7 @@ def gemm(
         into = allocate((split, c_part), stored, c)
         row_sums = None if sums is None else into.as_strided((split, m), (c_part, 1), c.size)
     if split > 1:
-        end = NOTHING.given(c)
+        end = PLAIN
     launch(
         _matmul_kernel, (cdiv(m, tiles.block_m) * cdiv(n, tiles.block_n) * batches * split,),
         a, b, into, bias, row_sums, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch,

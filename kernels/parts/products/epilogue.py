@@ -9,6 +9,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
+from tritensor.ground.errors import ShapeError
 from tritensor.ground.strides import contiguous_strides
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.tapes.separate_steps import Steps, arguments, between, read, steps_of, told
@@ -104,16 +105,17 @@ def _added(z, residual):
 class Given(NamedTuple):
     """An epilogue as kernels take it.
 
-    dtype: the type that the product by itself has, for the key of a config. steps, kinds: STEPS and KINDS of apply_epilogue; None and () of nothing.
-    more: operands, results beside c, numbers, sizes of rows' axes, strides of each operand; None of nothing. separate: whether the product is to be cut as
-    it is without an epilogue, so that its sums have the same bits.
+    steps, kinds: STEPS and KINDS of apply_epilogue. more: operands, results beside c, numbers, sizes of rows' axes, strides of each operand. None of nothing.
+    product: the type that the product by itself has, where it is to be cut as it is without an epilogue, so that its sums have the same bits; else None.
     """
 
-    dtype: np.dtype
     steps: tuple[Any, ...] | None = None
-    kinds: tuple[int, ...] = ()
+    kinds: tuple[int, ...] | None = None
     more: tuple[Any, ...] | None = None
-    separate: bool = False
+    product: np.dtype | None = None
+
+
+PLAIN = Given()
 
 
 class Epilogue(NamedTuple):
@@ -138,13 +140,16 @@ class Epilogue(NamedTuple):
 
     def given(self, c: CudaArray) -> Given:
         """As kernels take it, for a result c."""
-        if self is NOTHING or not self.form:
-            return Given(c.dtype)
-        wide, scaled, added = c.dtype.itemsize == 8, self.scale != 1, self.residual is not None
-        numbers = (np.float64(self.scale) if wide else float(self.scale),) if scaled else ()
-        steps = _short(self.activation, scaled, added, self.kept is not None, wide)
-        more = ((self.residual,) if added else (), (self.kept,) if self.kept is not None else (), numbers, (), ((),) * added)
-        return Given(c.dtype, steps, (8 + 16 * (len(steps[0]) - 1),) * added, more)
+        if self is NOTHING:
+            return PLAIN
+        activation, scale, residual, kept = self
+        wide, scaled, added = c.dtype.itemsize == 8, scale != 1, residual is not None
+        if activation is None and kept is None and not (scaled or added):
+            return PLAIN
+        numbers = (np.float64(scale) if wide else float(scale),) if scaled else ()
+        steps = _short(activation, scaled, added, kept is not None, wide)
+        more = ((residual,) if added else (), () if kept is None else (kept,), numbers, (), ((),) * added)
+        return Given(steps, (8 + 16 * (len(steps[0]) - 1),) * added, more)
 
 
 NOTHING = Epilogue()
@@ -189,7 +194,7 @@ class Separate(NamedTuple):
         kinds, sizes, strides = _lie(shape, tuple([(x.shape, x.strides) for x in inputs]))
         steps, firsts = _separate(tape)
         kinds = tuple([kind + 16 * first for kind, first in zip(kinds, firsts, strict=True)])
-        return Given(tape.inputs[0], steps, kinds, (inputs, outs[1:], numbers, sizes, strides), True)
+        return Given(steps, kinds, (inputs, outs[1:], numbers, sizes, strides), tape.inputs[0])
 
 
 def _column(x: CudaArray, shape: tuple[int, ...]) -> CudaArray:
@@ -203,6 +208,9 @@ def _lie(
     shape: tuple[int, ...], layouts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """How operands of these shapes and strides lie over a result in C order: KINDS, sizes of rows' axes and strides as _operand takes them."""
+    for k, (own, _) in enumerate(layouts, 1):
+        if len(own) > len(shape) or any([n not in (1, full) for n, full in zip(own[::-1], shape[::-1], strict=False)]):
+            raise ShapeError(f"product: operand {k} is {own}, which does not broadcast to the results' {shape}; give a view that does")
     dense = contiguous_strides(shape)
     expanded = [
         (0,) * (len(shape) - len(own)) + tuple([0 if n == 1 else s for n, s in zip(own, steps, strict=True)]) for own, steps in layouts

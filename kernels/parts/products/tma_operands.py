@@ -12,7 +12,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import convert
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.kernels.parts.products.descriptor_kernel import _described_matmul_kernel
-from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, Separate
+from tritensor.kernels.parts.products.epilogue import PLAIN, Epilogue, Separate
 from tritensor.kernels.parts.products.rules import DescribedTiles, described_tiles
 from tritensor.kernels.parts.products.spaces import described_problem, described_space
 from tritensor.kernels.parts.products.split_sums import sum_parts
@@ -127,13 +127,13 @@ def _launch(
         + finish.form
     )
     end = finish.given(c)
-    key = (m, n, k, batch.size, end.dtype, form, *(("whole",) if whole else ()))
+    key = (m, n, k, batch.size, c.dtype if end.product is None else end.product, form, *(("whole",) if whole else ()))
     rule = described_tiles(m, n, k, batch.size, processors, whole, described)
     # beside the next tile's loads there is no room for one of float32 results (on sm_100 Triton 3.6 wants 320 KiB), nor for what an epilogue reads
     if c.itemsize > 2 or end.steps is not None:
         rule = rule._replace(flatten=False)
     t = config_of("matmul_described", key, rule)
-    if end.separate:  # the config is that of the product by itself
+    if end.product is not None:  # the config is that of the product by itself
         t = t._replace(flatten=False)
     k_part = cdiv(cdiv(k, t.block_k), 1 if whole else t.split) * t.block_k
     split = cdiv(k, k_part)
@@ -151,7 +151,7 @@ def _launch(
     tiles = cdiv(m, t.block_m) * cdiv(n, t.block_n) * outer
     programs = min(tiles, processors * t.resident) if t.resident else tiles
     if split > 1:
-        end = NOTHING.given(c)
+        end = PLAIN
     a_block, b_block = (t.block_m, t.block_k), (t.block_k, t.block_n)
     launch(
         _described_matmul_kernel, (programs,), _described(a, a_block), _described(b, b_block), target, bias, row_sums,
