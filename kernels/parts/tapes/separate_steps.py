@@ -233,7 +233,7 @@ def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[
         ), step.picks
     found = _one_operation(step.formula)
     if found is None:
-        return half_variants((step.formula,), (step,), step.wide)[0], step.picks
+        return half_variants((step.formula,), (step.dtype,), step.wide)[0], step.picks
     picks = tuple([step.picks[k] for k in found[1]])
     if step.dtype.itemsize != 2 or not dtypes.is_float(step.dtype) or step.wide:
         return found[0][0], picks
