@@ -176,6 +176,11 @@ class Steps(NamedTuple):
     rounds: int = 0
 
 
+def told(steps: Steps) -> tuple[Any, ...]:
+    """STEPS: what a kernel without folds is told of steps, of those that take nothing from each other no more than it looks at."""
+    return steps[:5] if steps.kinds is None else tuple(steps)
+
+
 class _Operation:
     """One operation on two arguments of a formula: what it is taken as, and the arguments' order. With more done to it, it is none."""
 
@@ -237,7 +242,7 @@ def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[
         ), step.picks
     found = _one_operation(step.formula)
     if found is None:
-        return half_variants((step.formula,), (step,), step.wide)[0], step.picks
+        return half_variants((step.formula,), (step.dtype,), step.wide)[0], step.picks
     picks = tuple([step.picks[k] for k in found[1]])
     if step.dtype.itemsize != 2 or not dtypes.is_float(step.dtype) or step.wide:
         return found[0][0], picks
