@@ -15,6 +15,7 @@ EAGER = {
     "tests/replay/": "recordings of single corners, and when they are made",
     "tests/bench/": "what single calls cost",
     "tests/fusion/": "graphs that are written and planned by hand",
+    **{f"tests/compilation/test_{name}.py": "regions of functions, which are part of a program's" for name in ("control", "explain", "regions")},
     "tests/cuda/memory/": "memory at a line: what nobody holds is never there, what is held comes later",
     "tests/cuda/driver/": "calls of the driver at a line",
     "tests/cuda/streams/": "launches on a stream, or in a capture, at a line",
