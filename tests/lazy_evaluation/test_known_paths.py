@@ -103,6 +103,25 @@ def leaf_written(k: int, kept: dict[str, Any]) -> Any:
 
 
 @program
+def leaf_written_by_a_view(k: int, kept: dict[str, Any]) -> Any:
+    p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
+    p[1:].add_(1)
+    q = tt.tensor([1.0, 2.0, 3.0])
+    q[:1].mul_(k)
+    tt.add(q, 1, out=q)
+    return p.clone(), p._version, q * 1, q._version
+
+
+@program
+def leaf_that_a_write_puts_in_the_graph(k: int, kept: dict[str, Any]) -> Any:
+    x = tt.tensor([1.0, 2.0, 3.0])
+    y = a * 2
+    x.copy_(w * 2)
+    y.add_(w)
+    return type(x.grad_fn).__name__, type(y.grad_fn).__name__, x.requires_grad, y.requires_grad, x.detach(), y.detach()
+
+
+@program
 def view_of_a_written_leaf(k: int, kept: dict[str, Any]) -> Any:
     p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
     v = p[1:]
@@ -297,6 +316,15 @@ def view_whose_base_is_gone(k: int, kept: dict[str, Any]) -> Any:
 def positions(k: int, kept: dict[str, Any]) -> Any:
     y = (a - 2).nonzero()
     return y, y._base is None, tuple(y.stride())
+
+
+@program
+def strides_of_what_was_written(k: int, kept: dict[str, Any]) -> Any:
+    x = tt.tensor([[1, 2], [3, 4], [5, 6]]).t()
+    x.index_add_(0, tt.tensor([0, 0]), tt.cat([x[:1], x[:1]]))
+    y = x.flip(0)
+    tt.evaluate(y)
+    return x, y, tuple(x.stride()), tuple(y.stride())
 
 
 @program
