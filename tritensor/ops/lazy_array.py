@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import index
+from sys import getrefcount
 from typing import Any, Self
 
 import numpy as np
@@ -53,6 +54,34 @@ def note_shared(array: Any) -> None:
 def is_shared(array: Any) -> bool:
     """Whether others than tensors may write to an array's memory without a word."""
     return bool(_shared) and type(array) is np.ndarray and id(_owner(array)) in _shared
+
+
+def is_lent(t: Any) -> bool:
+    """The same of a tensor's memory, where only the tensor itself holds it: not any more, if nobody else holds the array that it was made of."""
+    if not _shared or not is_shared(t._array):
+        return False
+    if getrefcount(t._array) > _ALONE:
+        return True
+    array = t._array
+    while type(array.base) is np.ndarray:
+        if getrefcount(array.base) > _ALONE:
+            return True
+        array = array.base
+    cease_to_share(array)
+    return False
+
+
+class _Holder:
+    """What holds an object as a tensor its array."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self) -> None:
+        self._array = object()
+
+
+_held = _Holder()
+_ALONE = getrefcount(_held._array)  # references to an array that one tensor holds, while they are counted
 
 
 def cease_to_share(owner: np.ndarray) -> None:

@@ -76,6 +76,7 @@ def _template(free: str, parameters: str, places: str, rest: str, given: str, na
 def _put(f: FunctionType, template: CodeType, defaults: tuple[Any, ...]) -> None:
     """Give a function this code, which calls a twin with the code of before."""
     long = copy_function(f)
+    long.__dict__["public"] = f
     old = f.__code__
     constants = tuple([long if c == _LONG else f if c == _SELF else c for c in template.co_consts])
     code = template.replace(

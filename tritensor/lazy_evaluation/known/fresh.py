@@ -23,8 +23,8 @@ class FreshTensor(Tensor):
     def __getattr__(self, name: str) -> Any:
         if name == "_array":
             return self._layout.cursor.give_array(self)
-        if name in _TOLD_BY_CALLS:
-            self._layout.cursor.leave()
+        self._layout.cursor.leave()  # whatever is asked for
+        if type(self) is not FreshTensor:
             return getattr(self, name)
         raise AttributeError(f"'{Tensor.__name__}' object has no attribute {name!r}", name=name, obj=self)
 
@@ -83,7 +83,6 @@ class FreshTensor(Tensor):
         return self.__dict__
 
 
-_TOLD_BY_CALLS = frozenset(("_node", "_version_counter", "_extra", "_view_path"))
 _layout, _grad, _tracked = (Tensor.__dict__[n].__set__ for n in ("_layout", "_grad", "_tracked"))
 _node = Tensor.__dict__["_node"].__set__
 _new = object.__new__

@@ -18,7 +18,7 @@ from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
 from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, View, atom, end_of
 from tritensor.ops.array import CudaArray, device_of, element_strides, layout_of, same_memory
-from tritensor.ops.lazy_array import LazyArray, compute_now, is_shared
+from tritensor.ops.lazy_array import LazyArray, compute_now, is_lent
 from tritensor.tensor.core import Tensor
 
 
@@ -269,9 +269,11 @@ class Writer:
 
     def _leaf(self, t: Any) -> Leaf | None:
         compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
+        if is_lent(t):
+            return None
         array = t._array
         layout = layout_of(array)
-        if layout is None or hasattr(type(t), "becomes") or is_shared(array):
+        if layout is None or hasattr(type(t), "becomes"):
             return None
         leaf = Leaf(t, layout, self.segment.leaf(array))
         leaf.array = array
@@ -409,6 +411,7 @@ class Writer:
         if [(c.op, c.corner, c.part) for c in calls] != [(c.op, c.corner, c.part) for c in record.calls]:
             return False
         for mine, again in zip(record.calls, calls, strict=True):
+            again.at, again.who = mine.at, mine.who  # the line that is being left is another
             self.same.update([(y, x) for x, y in zip(mine.results, again.results, strict=True) if x is not None and y is not None])
         lies = {(d.value.shape, d.value.dtype, d.strides, d.first + _address(d.leaf.array)): d.value for d in record.derived}
         for value in read:
@@ -544,7 +547,7 @@ def _lies_as(t: Any, leaf: Leaf) -> bool:
     if t._tracked != leaf.tracked or hasattr(type(t), "becomes"):
         return False
     compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
-    return layout_of(t._array) is leaf.layout and not is_shared(t._array)
+    return layout_of(t._array) is leaf.layout and not is_lent(t)
 
 
 def _tensors_in(values: Any) -> list[Any]:
