@@ -228,7 +228,8 @@ class _Planner:
         results: list[Memory | None] = []
         lies: list[bool] = []
         # what was written over memory lies as it was made, and not as that memory
-        otherwise = any([type(x) is Value and type(y) is Lain and not lies_so(x.shape, y.strides, x.strides) for x, y in zip(call.inputs, called.given)])
+        given = zip(call.inputs, called.given, strict=True)
+        otherwise = any([type(x) is Value and type(y) is Lain and not lies_so(x.shape, y.strides, x.strides) for x, y in given])
         for value, where in zip(call.results, called.results, strict=True):
             if value is None or where is None or where.slot not in outs:
                 places.append(-1)
@@ -239,10 +240,10 @@ class _Planner:
             places.append(self.place(slot.number))
             results.append(Memory(slot.shape, slot.dtype, slot.strides, slot.device))
             lies.append(otherwise or value.fixed or slot.seen or any([r.step is not None for r in slot.readers]))
-        given = tuple([self.argument(x) for x in called.given])
+        arguments = tuple([self.argument(x) for x in called.given])
         on = group.nodes[0].node.device
         return Opaque(
-            call.name, call.op, call.corner, call.function, call.attrs, on, given, called.drawn, tuple(places), tuple(results), tuple(lies), (k,)
+            call.name, call.op, call.corner, call.function, call.attrs, on, arguments, called.drawn, tuple(places), tuple(results), tuple(lies), (k,)
         )  # fmt: skip
 
 
