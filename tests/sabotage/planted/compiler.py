@@ -50,7 +50,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     ),
     # -- memory that others write
     "memory that numpy shares is read late": (LAZY + "segment.py", "if is_shared(array):", "if False:"),
-    "a path reads memory that numpy shares": (KNOWN + "recording.py", "return layout_of(t._array) is leaf.layout and not is_shared(t._array)", "return layout_of(t._array) is leaf.layout"),
+    "a path reads memory that numpy shares": (KNOWN + "recording.py", "return layout_of(t._array) is leaf.layout and not is_lent(t)", "return layout_of(t._array) is leaf.layout"),
     "what waits does not run before numpy is given memory": (ARRAY, "        run_before_write(array)\n        for cursor", "        for cursor"),
     "a path keeps tensors whose memory numpy was given": (ARRAY, "            cursor.forget_leaf(array)\n", "            pass\n"),
     "an array of numpy's is no shared memory": ("tritensor/tensor/functions/pointwise/operators.py", "        note_shared(other)\n", ""),
