@@ -52,6 +52,24 @@ def data_set(k: int, kept: dict[str, Any]) -> Any:
 
 
 @program
+def data_set_later(k: int, kept: dict[str, Any]) -> Any:
+    p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
+    y = p * 2
+    if k > 2:
+        p.data = tt.tensor([float(k), 5.0, 6.0])
+    return y, p.clone()
+
+
+@program
+def memory_exchanged(k: int, kept: dict[str, Any]) -> Any:
+    x, y = tt.tensor([1.0, 2.0, 3.0]), tt.tensor([4.0, 5.0, 6.0])
+    z = x.clone()
+    x.copy_(y)
+    y.copy_(z)
+    return x, y, z
+
+
+@program
 def data_set_to_a_result(k: int, kept: dict[str, Any]) -> Any:
     p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
     y = a * 2
@@ -435,6 +453,22 @@ def values_of_a_branch(k: int, kept: dict[str, Any]) -> Any:
     x = kept.setdefault("x", [tt.tensor([1.0, 2.0, 3.0]), tt.tensor([4.0, 5.0, 6.0])])[k % 2]
     y = x > 2
     return tt.where(y, x, 0) if k >= 2 else y + 1
+
+
+@program
+def views_of_a_branch(k: int, kept: dict[str, Any]) -> Any:
+    y = a * (k + 2)
+    v = y[1:]
+    z = v + 1 if k % 2 else v - 1
+    return z, tt.cat([v, y]) if k % 3 else v * 2
+
+
+@program
+def gradients_of_a_branch(k: int, kept: dict[str, Any]) -> Any:
+    y = w * 2
+    z = y.tanh() if k % 2 else y.sigmoid()
+    (g,) = tt.autograd.grad((z[1:] * z[1:] * y[1:]).sum(), [w])
+    return (g * 64).round()
 
 
 @program
