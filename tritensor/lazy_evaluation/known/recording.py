@@ -69,6 +69,7 @@ class Writer:
         self.places: dict[int, tuple[weakref.ref[Any], Place]] = {}  # of tensors, by id
         self.storages: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.values: dict[int, Value] = {}  # that each storage holds, by its number
+        self.counters: dict[int, tuple[Any, Leaf]] = {}  # of writes to leaves, by their ids
         self.counts: dict[Hand, int] = {}  # how often the memory of each was written
         self.leaves: list[Leaf] = []
         self.fresh_leaves: list[Leaf] = []  # of the call that runs
@@ -99,7 +100,8 @@ class Writer:
             return long(*args, **named)
         self.lay = lay = [t._array for t in tensors]
         start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
-        counts = [(p, version_of(p.t).value) for p in (*given, *by_name.values()) if type(p) is Leaf]
+        counts = self._counters(tensors)
+        graph = [_place_in_graph(t, self._known(t)) for t in tensors]
         grads = [(leaf, leaf.t._grad) for leaf in (*self.leaves, *fresh_leaves) if leaf.tracked]
         freed = self._freed_by(args) if call is Tensor.backward else []
         notes = _Notes()
@@ -121,7 +123,9 @@ class Writer:
             notes.spoil("an argument of a kind that is not told again")
         record.calls = tuple([self._told(c) for c in segment.calls[start:]])
         record.freed = tuple(freed)
-        record.bumps = tuple([(p, version_of(p.t).writer) for p, count in counts for _ in range(version_of(p.t).value - count)])
+        record.bumps = tuple([(leaf, counter.writer) for leaf, counter, count in counts for _ in range(counter.value - count)])
+        if [_place_in_graph(t, self._known(t)) for t in tensors] != graph:
+            notes.spoil("a tensor that it was given has another place in the graph")
         if notes.spoiled or not self._note_gradients(record, grads) or not self._complete(
             record, given, by_name, args, named, result, fresh_leaves, seen, notes
         ):  # fmt: skip
@@ -130,6 +134,16 @@ class Writer:
         record.long, record.enabled = long, state.enabled
         self._append(record)
         return result
+
+    def _counters(self, tensors: list[Any]) -> list[tuple[Leaf, Any, int]]:
+        """Of memory that is there, and that tensors look at: a leaf on it, the counter of its writes, and what that says."""
+        found: dict[int, tuple[Leaf, Any, int]] = {}
+        for t in tensors:
+            counter = version_of(t)
+            known = self.counters.get(id(counter))
+            if known is not None and known[0] is counter:
+                found[id(counter)] = known[1], counter, counter.value
+        return list(found.values())
 
     def _append(self, record: Record) -> None:
         """Hang a new record behind the last."""
@@ -174,10 +188,12 @@ class Writer:
         return True
 
     def _note_adopted(self, record: Record, tensors: list[Any]) -> bool:
-        """Note leaves whose memory is to be written; False where a leaf is lazy for another reason."""
+        """Note leaves whose memory is to be written; False where a leaf is lazy for another reason, and where a view of one is written."""
         found = []
         for t in tensors:
             leaf = self._known(t)
+            if type(leaf) is View and type(t._array) is LazyArray:
+                return False
             if type(leaf) is not Leaf or type(t._array) is not LazyArray:
                 continue
             if t._array.storage.home is not leaf.array or not t._array.whole:
@@ -265,6 +281,7 @@ class Writer:
         leaf = Leaf(t, layout, self.segment.leaf(array))
         leaf.array = array
         self.cursor.kept.add(leaf)
+        self.counters[id(version_of(t))] = version_of(t), leaf
         return leaf
 
     def _derive(self, seen: set[int], fresh_leaves: list[Leaf]) -> tuple[Derived, ...] | None:
@@ -377,6 +394,7 @@ class Writer:
         for leaf in record.leaves:
             self.places[id(leaf.t)] = weakref.ref(leaf.t), leaf
             self.leaves.append(leaf)
+            self.counters[id(version_of(leaf.t))] = version_of(leaf.t), leaf
             leaf.array = leaf.t._array
             self.known_leaves.add(id(leaf.value))
             self.same[segment.leaf(leaf.array)] = leaf.value
@@ -478,6 +496,14 @@ def become(out: Place, result: Any, writer: Writer | None = None) -> None:
         _transplant(out.t, result)
         if writer is not None:
             writer.met(out.t, out)
+
+
+def _place_in_graph(t: Any, place: Place | None) -> Any:
+    """What is to stay of a tensor's place in the graph when a path is followed: of one that the path makes, whether it has one."""
+    return _tracked(t) if type(place) is Hand else (_tracked(t), _node(t))
+
+
+_tracked, _node = (Tensor.__dict__[n].__get__ for n in ("_tracked", "_node"))
 
 
 def _is_adopted(array: Any, before: Any) -> bool:
