@@ -251,7 +251,9 @@ class Writer:
     # -- places
     def _known(self, t: Any) -> Place | None:
         found = self.places.get(id(t))
-        return found[1] if found is not None and found[0]() is t else None
+        if found is None or found[0]() is not t or (type(found[1]) is Leaf and found[1].t is not t):  # it was forgotten
+            return None
+        return found[1]
 
     def _place(self, value: Any, record: Record, leaves: list[Leaf]) -> Place | None:
         """Where an argument comes from; None for what cannot be told again."""
