@@ -21,7 +21,7 @@ from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view,
 from tritensor.lazy_evaluation.known.records import Hand, Leaf, Record, Several, Trail, View, end_of
 from tritensor.ops import replay
 from tritensor.ops.array import layout_of, same_memory
-from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, window_of
+from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, following, window_of
 from tritensor.random import default_generator
 from tritensor.tensor.core import Tensor
 
@@ -103,6 +103,7 @@ class Cursor:
         found = self._find(call, args, named)
         if found is not None and all([self._adopt(leaf.t, number) for leaf, number in found.adopted]):
             self.at = found.next
+            following.add(self)
             for leaf, who in found.bumps:
                 version_of(leaf.t).bump(who)
             for leaf, _, place in found.grads:
@@ -168,6 +169,7 @@ class Cursor:
         if last is None:
             return
         self.at = NOWHERE
+        following.discard(self)
         trail = _trail(last)
         before, enabled = self.depth, state.enabled
         places, self.places = self.places, []
@@ -350,6 +352,7 @@ class Cursor:
         writer, self.writer = self.writer, None
         if writer is not None:
             writer.finish()
+        following.discard(self)
         self.at, self.places = NOWHERE if WATCHED else self.latest, []
 
     def branch(self, prev: Record, record: Record) -> None:

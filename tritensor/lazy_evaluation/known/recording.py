@@ -210,7 +210,8 @@ class Writer:
         record.a, record.b, record.c = [*given[:3], NOTHING, NOTHING, NOTHING][:3]
         record.places, record.by_name = tuple(given), by_name
         record.count = len(given)
-        plain = len(given) <= 3 and not record.draws and not record.bumps and not any([type(p) is Group for p in given])
+        # the first of a path tells others that it is followed
+        plain = len(given) <= 3 and record.prev is not None and not record.draws and not record.bumps and not any([type(p) is Group for p in given])
         if plain and not record.grads and all([type(p) is Place and p.kind is not None for p in by_name.values()]):
             record.named = {k: p.t for k, p in by_name.items()}
         else:
