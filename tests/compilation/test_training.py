@@ -145,3 +145,17 @@ def test_two_networks_that_train_each_other() -> None:
         results.append([p.detach().numpy().copy() for m in (make, judge) for p in m.parameters()])
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-7)
+
+
+def test_dropout_goes_backward_by_the_mask_of_its_own_forward() -> None:
+    w = tt.ones(8, requires_grad=True)
+    compiled = tt.compile(lambda w: nn.functional.dropout(w * 1.0, 0.5))
+    masks = []
+    for _ in range(5):
+        w.grad = None
+        y = compiled(w)
+        y.sum().backward()
+        assert w.grad is not None
+        assert y.tolist() == w.grad.tolist()
+        masks.append(y.tolist())
+    assert len({tuple(m) for m in masks}) > 1
