@@ -54,19 +54,21 @@ def data_set(k: int, kept: dict[str, Any]) -> Any:
 @program
 def data_set_later(k: int, kept: dict[str, Any]) -> Any:
     p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
+    q = tt.tensor([float(k), 5.0, 6.0])
     y = p * 2
     if k > 2:
-        p.data = tt.tensor([float(k), 5.0, 6.0])
+        p.data = q
     return y, p.clone()
 
 
 @program
 def memory_exchanged(k: int, kept: dict[str, Any]) -> Any:
-    x, y = tt.tensor([1.0, 2.0, 3.0]), tt.tensor([4.0, 5.0, 6.0])
-    z = x.clone()
+    x, y, z = tt.tensor([1.0, 2.0, 3.0]), tt.tensor([4.0, 5.0, 6.0]), tt.tensor([7.0, 8.0, 9.0])
+    old = x.clone()
     x.copy_(y)
-    y.copy_(z)
-    return x, y, z
+    y.copy_(old)
+    z.copy_(x)
+    return x, y, z, old
 
 
 @program
