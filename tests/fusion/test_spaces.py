@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tritensor.fusion.spaces import mapping, one_step, parts, split, units
@@ -40,6 +40,7 @@ def two_ways(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], tuple[i
     return tuple(found)  # type: ignore[return-value]
 
 
+@settings(deadline=None)
 @given(two_ways())
 def test_shared_axes_reach_the_same_addresses(ways: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]) -> None:
     a_sizes, a, b_sizes, b = ways

@@ -63,7 +63,9 @@ def graded(k: int) -> Any:
         return (w * w).sum() + 1
 
 
-@pytest.mark.parametrize("program", [straight, two_ways, three_ways, other_beginnings, views_and_writes, given_anew, drawn, graded], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "program", [straight, two_ways, three_ways, other_beginnings, views_and_writes, given_anew, drawn, graded], ids=lambda f: f.__name__
+)
 def test_known_programs(program: Callable[[int], Any]) -> None:
     here.own_segment = None
     with tt.lazy():
@@ -85,4 +87,3 @@ def test_tensors_that_are_given_are_not_kept() -> None:
             y.tolist()
             del x
         assert [m() for m in marks[1:]] == [None] * 3  # the first is where it was noted
-

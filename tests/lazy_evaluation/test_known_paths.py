@@ -54,19 +54,21 @@ def data_set(k: int, kept: dict[str, Any]) -> Any:
 @program
 def data_set_later(k: int, kept: dict[str, Any]) -> Any:
     p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
+    q = tt.tensor([float(k), 5.0, 6.0])
     y = p * 2
     if k > 2:
-        p.data = tt.tensor([float(k), 5.0, 6.0])
+        p.data = q
     return y, p.clone()
 
 
 @program
 def memory_exchanged(k: int, kept: dict[str, Any]) -> Any:
-    x, y = tt.tensor([1.0, 2.0, 3.0]), tt.tensor([4.0, 5.0, 6.0])
-    z = x.clone()
+    x, y, z = tt.tensor([1.0, 2.0, 3.0]), tt.tensor([4.0, 5.0, 6.0]), tt.tensor([7.0, 8.0, 9.0])
+    old = x.clone()
     x.copy_(y)
-    y.copy_(z)
-    return x, y, z
+    y.copy_(old)
+    z.copy_(x)
+    return x, y, z, old
 
 
 @program
@@ -95,6 +97,48 @@ def data_of_a_base_set(k: int, kept: dict[str, Any]) -> Any:
     p.data = p.clone()
     row.add_(1)
     return p * 1, row * 1
+
+
+@program
+def base_that_looks_elsewhere(k: int, kept: dict[str, Any]) -> Any:
+    made = sorted([tt.tensor([1.0, 2.0, 3.0, 4.0]) for _ in range(9)], key=lambda t: t.data_ptr())
+    low, high = made[0], made[-1]
+    row = high[1:3]
+    high.data = low.detach()
+    del low, made
+    row.add_(1)
+    return high * 1, row * 1
+
+
+@program
+def part_assigned(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    y[1:] = k
+    z = y + 1
+    y[y > 2] = 0
+    return y, z
+
+
+@program
+def statistics(k: int, kept: dict[str, Any]) -> Any:
+    mean, var = kept.setdefault("statistics", (tt.zeros(2), tt.ones(2)))
+    y = mean * 2
+    z = tt.nn.functional.batch_norm(tt.tensor([[1.0, 2.0], [3.0, float(k)]]), mean, var, training=True)
+    return y, mean.clone(), (z * 64).round()
+
+
+@program
+def bytes_of_a_constant(k: int, kept: dict[str, Any]) -> Any:
+    return tt.full((3,), 1.0).view(tt.int32) + n, tt.zeros(3) + 1
+
+
+@program
+def read_twice_and_in_another_order(k: int, kept: dict[str, Any]) -> Any:
+    m = tt.tensor([[1.0, 2.0], [3.0, 4.0]]) * (k + 1)
+    y = m * 2
+    z = y + y.t()
+    v = z.flip(0) * z
+    return v - v.t(), (v + 1).reshape(-1)
 
 
 @program
@@ -340,9 +384,12 @@ def positions(k: int, kept: dict[str, Any]) -> Any:
 def strides_of_what_was_written(k: int, kept: dict[str, Any]) -> Any:
     x = tt.tensor([[1, 2], [3, 4], [5, 6]]).t()
     x.index_add_(0, tt.tensor([0, 0]), tt.cat([x[:1], x[:1]]))
-    y = x.flip(0)
+    y, z = x.flip(0), x[:, 1:] * 2
+    r = (tt.tensor([[1, 2], [3, 4], [5, 6]]) * 1).t() * 1
+    r.index_add_(0, tt.tensor([0, 0]), tt.cat([r[:1], r[:1]]))
+    v = r[1:]
     tt.evaluate(y)
-    return x, y, tuple(x.stride()), tuple(y.stride())
+    return x, y, z, r, v, r[:, 1:] * 3, tuple(x.stride()), tuple(y.stride()), tuple(r.stride())
 
 
 @program

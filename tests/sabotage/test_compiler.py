@@ -14,9 +14,11 @@ from tests.sabotage.planted.compiler import FAULTS
 LEAST = 0.95
 # in the order in which they are asked
 TESTS = (
-    ["tests/lazy_evaluation/test_known_paths.py", "tests/lazy_evaluation/test_bad_input.py", "tests/fusion/test_settling.py"],
+    ["tests/lazy_evaluation/test_known_paths.py", "tests/lazy_evaluation/test_following.py", "tests/fusion/test_settling.py"],
+    ["tests/lazy_evaluation/test_bad_input.py"],
+    ["tests/fusion/test_groups.py", "tests/fusion/test_spaces.py", "tests/fusion/test_structure.py", "tests/fusion/test_random_graphs.py"],
     ["tests/lazy_evaluation/test_random_programs.py"],
-    ["tests/fusion", "tests/kernels/tapes"],
+    ["tests/kernels/tapes", "tests/fusion/test_on_a_gpu.py"],
     ["tests/lazy_evaluation/test_walk.py"],
 )
 

@@ -70,7 +70,7 @@ def _in_pairs(a, b, TEXT: tl.constexpr, KIND: tl.constexpr, IN_32: tl.constexpr)
     if a.numel == 1 and b.numel == 1:  # a number, or one row's: there is no pair
         y = IN_32(a.to(tl.float32), b.to(tl.float32)).to(KIND)
     else:
-        y = tl.inline_asm_elementwise(TEXT, "=r,r,r", [a, b], dtype=KIND, is_pure=True, pack=2)
+        y = tl.inline_asm_elementwise(TEXT, "=r,r,r", [a, b], dtype=a.dtype, is_pure=True, pack=2)
     return y
 
 

@@ -27,10 +27,11 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     ),
     "a result is the memory of a leaf": (LAZY + "storing.py", "        if _memory(array) in taken:\n", "        if False:\n"),
     "two results in one memory": (LAZY + "storing.py", "        taken.add(_memory(array))\n", ""),
-    "strides that windows count on are not kept": (LAZY + "storing.py", "        elif storage.fixed:\n", "        elif False:\n"),
     "a write over a window takes the place of all": (FUSION + "dataflow.py", "if base is not None and window != (made.shape, made.dtype, made.strides, 0):", "if False:"),
     "a write is announced to no segment": (ARRAY, "        if segment.reads(array):\n", "        if False:\n"),
-    "a write is announced to no path": (ARRAY, "            if cursor.reads(array):\n                cursor.segment.settle()", "            pass"),
+    "a write is announced to no path": (
+        ARRAY, "            if cursor.reads(array):\n                cursor.segment", "            if False:\n                cursor.segment",
+    ),
     "memory that is left for other memory is read late": (
         ARRAY, "        if cursor.reads(array):\n            cursor.leave()", "        pass",
     ),
