@@ -12,6 +12,7 @@ import numpy as np
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 
 ROW, PART, TILE = "row", "part", "tile"  # what an array has a number for: a row, a part of it, an element
+FOURS = "fours"  # places of elements, of which every part of a row begins with a multiple of four
 AXES = 4
 Memory = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides in bytes, bytes of an element
 
