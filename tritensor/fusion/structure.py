@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from tritensor.cuda.streams.capture import CapturedOffset
 from tritensor.fusion.graph import BACKWARD, FORWARD, Call, Value, Window
 from tritensor.fusion.plan import Plan, plan
 from tritensor.fusion.running import run_calls
 from tritensor.fusion.templates import drawn_attributes, seed_places, uniform
+from tritensor.ground.thread_state import here
 from tritensor.ops import replay
 from tritensor.ops.table import Op
 
@@ -128,6 +130,9 @@ class Bound(NamedTuple):
         run one by one, so that what does not hang on it is computed all the same."""
         for k, call, name in self.drawn:
             self.numbers[k] = call.attrs[name]
+        # each replay of a graph draws anew, from memory that no number tells
+        if here.capture is not None and CapturedOffset in map(type, self.numbers):
+            return run_calls(calls, set(self.wanted))
         try:
             found = self.plan.run([v.array for v in self.leaves], self.numbers, [(c.at, c.who) for c in calls])
         except Exception:
