@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tritensor.kernels.parts.tapes.tape import Places
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 
 ROW, PART, TILE = "row", "part", "tile"  # what an array has a number for: a row, a part of it, an element
@@ -38,7 +39,7 @@ def extent(m: Memory) -> tuple[int, int]:
     return sum([r for r in reach if r < 0]), sum([r for r in reach if r > 0]) + item
 
 
-def memory(x: np.ndarray) -> Memory:
+def memory(x: np.ndarray | Places) -> Memory:
     """What an arrangement asks of an array."""
     return x.shape, x.strides, x.itemsize
 

@@ -36,7 +36,7 @@ class Program:
         codes = "".join(["d" if NUMBERS[d] == "f64" else "q" for d in tape.numbers])
         self.table = struct.Struct(f"{AXES + 4 * self.arrays}q{codes}")
 
-    def bind(self, arranged: Arrangement, arrays: Sequence[np.ndarray], numbers: Sequence[Any] = ()) -> Bound | None:
+    def bind(self, arranged: Arrangement, arrays: Sequence[Any], numbers: Sequence[Any] = ()) -> Bound | None:
         """The call of it with arrays, results first, that lie as arranged, shared among threads where they are large; None where a result lies over an
         input otherwise than element on element."""
         places = addresses_in(arrays) if self.drawn else addresses_of(arrays)
@@ -53,7 +53,7 @@ class Arranged(NamedTuple):
     program: Program
     arranged: Arrangement
 
-    def __call__(self, arrays: Sequence[np.ndarray], numbers: Sequence[Any]) -> bool:
+    def __call__(self, arrays: Sequence[Any], numbers: Sequence[Any]) -> bool:
         """Run it, results first; False where a result lies over an input otherwise than element on element, or values were too hard."""
         bound = self.program.bind(self.arranged, arrays, numbers)
         return bound is not None and bound()
@@ -69,7 +69,7 @@ class Bound:
     __slots__ = ("_ahead", "_function", "_held", "_parts", "_program", "_room", "address", "gives_up", "words")
 
     def __init__(
-        self, program: Program, arranged: Arrangement, arrays: Sequence[np.ndarray], places: Sequence[int], numbers: Sequence[Any]
+        self, program: Program, arranged: Arrangement, arrays: Sequence[Any], places: Sequence[int], numbers: Sequence[Any]
     ) -> None:
         self._program, self._function, self.address, self.gives_up = program, program.function, program.address, program.gives_up
         parts, size = _parts(arranged, program.tape.folds), program.table.size
@@ -120,7 +120,7 @@ def addresses_in(arrays: Sequence[Any]) -> list[int]:
     return [0 if type(x) is Places else next(known) for x in arrays]
 
 
-def _apart(arrays: Sequence[np.ndarray], places: Sequence[int], results: int, gives_up: bool) -> bool:
+def _apart(arrays: Sequence[Any], places: Sequence[int], results: int, gives_up: bool) -> bool:
     """Whether no input lies where a result is written but element on element; where the function may give up, none at all."""
     ends = [(at + low, at + high) for at, (low, high) in zip(places, [extent(memory(x)) for x in arrays], strict=True)]
     for i in range(results):

@@ -125,7 +125,7 @@ class StepTable:
         self._addresses = [(starts[call] + word, which, ahead) for call, word, which, ahead in self.addresses]
         self._numbers = [(8 * (starts[call] + word), which, struct.Struct(code).pack_into) for call, word, which, code in self.numbers]
 
-    def __call__(self, arrays: Sequence[np.ndarray], numbers: Sequence[Any]) -> bool:
+    def __call__(self, arrays: Sequence[Any], numbers: Sequence[Any]) -> bool:
         """Run them, results first; False where a result lies over an input, which may be read after it was written, and nothing is done; and where
         values were too hard for some step."""
         room = np.empty(self.room, np.uint8)
