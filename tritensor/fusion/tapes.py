@@ -15,7 +15,8 @@ Steps = tuple[int, ...]
 
 
 class Operand(NamedTuple):
-    """An array of a plan, by its place, as a view that broadcasts to a space: 1 where it repeats; strides in elements, `first` in bytes. Of type INDEX: Places."""
+    """An array of a plan, by its place, as a view that broadcasts to a space: 1 where it repeats; strides in elements, `first` in bytes.
+    Of type INDEX it is Places, and has no place."""
 
     place: int
     shape: tuple[int, ...]

@@ -418,7 +418,8 @@ def run_rows(
     """Run a tape over `rows` rows of `n` elements in one launch; its folds are over each row.
 
     Args:
-        inputs: views of two dims of the tape's types, any strides: (rows, n), (rows, 1) one per row, (1, n) one per column, or (1, 1); Places for what is INDEX.
+        inputs: views of two dims of the tape's types, any strides: (rows, n), (rows, 1) one per row, (1, n) one per column, or (1, 1);
+            Places for what is INDEX.
         numbers: as kernels get them, of the tape's types.
         outs: arrays of two dims that do not overlap, one for each of the tape's stores and of its type, and of the shape that its value has: as inputs.
     Raises ShapeError for arrays of other shapes. Sums are taken in another order than those of reduction.fold.
@@ -436,7 +437,8 @@ def run_rows(
     by_fours = vector == 1 and n >= 4 and all([kinds[k] >> 1 == 1 and (kinds[k] == 2 or both[k].strides[0] % 4 == 0) for k in places])
     reach = max([sum([abs(s) * (size - 1) for s, size in zip(x.strides, x.shape, strict=True)]) for x in both])
     launch(
-        _row_tape_kernel, (cdiv(rows, on.BM * vector) * vector,), tuple(outs), tuple([0 if k in places else x for k, x in enumerate(inputs)]), tuple(numbers), tuple([x.strides for x in both]), rows, n,
+        _row_tape_kernel, (cdiv(rows, on.BM * vector) * vector,), tuple(outs), tuple([0 if k in places else x for k, x in enumerate(inputs)]), tuple(numbers),
+        tuple([x.strides for x in both]), rows, n,
         STEPS=tuple(steps_of(tape, by_fours)), KINDS=kinds, WALKS=None if on.whole else tuple(walks_of(tape, along)), CHAIN=CHAIN, ALIGN=align, VECTOR=vector,
         LEAD=tiles[0] if vector > 1 else -1, LONG=reach >= 2**31, FULL=on.whole and n == on.BN and vector == 1, BM=on.BM, BN=on.BN, num_warps=on.warps,
     )  # fmt: skip

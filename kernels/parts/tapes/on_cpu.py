@@ -57,8 +57,8 @@ def run(
     tape: Tape, inputs: Sequence[np.ndarray | Places], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int | None = None,
     shape: tuple[int, ...] | None = None,
 ) -> None:  # fmt: skip
-    """outs = the tape of inputs that broadcast to its space (Places for what is INDEX), whose last `reduced` axes make up a row (None: one where it folds, else none); `shape` is the
-    space where it is more than all arrays broadcast to.
+    """outs = the tape of inputs that broadcast to its space (Places where its type is INDEX), whose last `reduced` axes make up a row (None: one where it
+    folds, else none); `shape` is the space where it is more than all arrays broadcast to.
 
     As one machine function where there is one, else step by step.
     """

@@ -194,8 +194,8 @@ def run_steps(
     if tile.elements != rule.elements:
         plan = _plan(shape, layouts, large, tile.elements)
     launch(
-        _kernel, plan.grid, outs, arrays if given is None else given, numbers, plan.rows, plan.sizes, plan.strides, STEPS=steps[:5] if steps.kinds is None else tuple(steps),
-        LAST=plan.last, LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
+        _kernel, plan.grid, outs, arrays if given is None else given, numbers, plan.rows, plan.sizes, plan.strides,
+        STEPS=steps[:5] if steps.kinds is None else tuple(steps), LAST=plan.last, LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
     )  # fmt: skip
 
 
@@ -203,7 +203,8 @@ def run_tape(tape: Tape, inputs: Sequence[CudaArray | Places], numbers: Sequence
     """Run a tape without folds in one launch, with the numbers that its steps' own kernels give.
 
     Args:
-        inputs: arrays of the tape's types, any strides, that broadcast to the shape of outs; Places for what is INDEX.
+        inputs: arrays of the tape's types, any strides, that broadcast to the shape of outs; Places where
+            its type is INDEX.
         numbers: as kernels get them (`scalar` in parts/elementwise.py), of the tape's types.
         outs: arrays of one shape that do not overlap, one for each of the tape's stores and of its type.
     """

@@ -123,7 +123,8 @@ def test_many_elements_are_shared_among_threads() -> None:
 
 
 @pytest.mark.parametrize(("shape", "strides", "whole"), [
-    ((5, 64), (64, 1), True), ((64, 6), (1, 64), False), ((3, 6), (6, 1), False), ((8, 33), (1, 0), False), ((2, 130), (1000, 1), True), ((6, 3), (4, 1), False),
+    ((5, 64), (64, 1), True), ((64, 6), (1, 64), False), ((3, 6), (6, 1), False), ((8, 33), (1, 0), False),
+    ((2, 130), (1000, 1), True), ((6, 3), (4, 1), False),
 ])  # fmt: skip
 def test_a_block_is_computed_once_where_it_lies_in_a_row(
     shape: tuple[int, ...], strides: tuple[int, ...], whole: bool, monkeypatch: pytest.MonkeyPatch

@@ -170,7 +170,8 @@ def program_of(tape: Tape, arranged: Arrangement) -> Program | None:
 
 @functools.lru_cache(maxsize=4096)
 def machine_code(tape: Tape, kinds: tuple[str, ...]) -> Program | None:
-    """The program of a tape over arrays of these kinds (`Arrangement.kinds`, or FOURS), the results first, compiled when it is first asked for or found on disk.
+    """The program of a tape over arrays of these kinds (`Arrangement.kinds`, or FOURS), the results first, compiled when it is first asked for or found on
+    disk.
 
     None where there is none: no machine code for this processor (see compiler.refusal), formulas of more than `maths` has for vectors, types that loops
     do not store (8- and 16-bit integers, complex), reductions in words that folds.py has not.
