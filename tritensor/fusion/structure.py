@@ -40,7 +40,7 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
     for call in calls:
         op, attrs = call.op, call.attrs
         free = call.kernels is not None or _uniform(op, call.corner, call.part)
-        seeds_at = () if free or call.corner != BACKWARD else seed_places(op, call.part or 0) or ()
+        seeds_at = seed_places(op, call.part or 0, call.kernels is not None) or () if call.corner == BACKWARD else ()
         add(op)
         add(call.corner if call.part is None else call.part)
         for k, x in enumerate(call.inputs):
@@ -52,6 +52,8 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
                     add((x.shape, x.dtype, x.strides, x.device))
                 add(n)
             elif kind is float or kind is int:
+                if k in seeds_at and call.drawn_by is not None:
+                    seeds.append((len(numbers), call.drawn_by, "seed" if k == seeds_at[0] else "offset"))
                 numbers.append(x)
                 add(kind if free or k in seeds_at else (kind, x, str(x)) if not x else (kind, x))
             else:
@@ -69,6 +71,8 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
                 add((function, picks))
                 for k, x in enumerate(args):
                     if type(x) is float or type(x) is int:
+                        if k in seeds_at and call.drawn_by is not None:
+                            seeds.append((len(numbers), call.drawn_by, "seed" if k == seeds_at[0] else "offset"))
                         numbers.append(x)
                         add(type(x) if free or k in seeds_at else (type(x), x, str(x)))
                     else:

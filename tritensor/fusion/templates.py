@@ -68,10 +68,11 @@ def _form(args: tuple[Any, ...]) -> Any:
 
 
 @cache
-def seed_places(op: Op, corner: Literal["forward"] | int) -> tuple[int, int] | None:
-    """Where seed and offset stand among the arguments of a corner; None where it draws nothing, or they are attributes."""
-    found: Any = op.forward if corner == "forward" else None if op.backward is None else op.backward.functions[corner]
-    return getattr(found, "draws", None) or None
+def seed_places(op: Op, part: int, cpu: bool = False) -> tuple[int, int] | None:
+    """Where seed and offset stand among the arguments of one of an op's gradients, of a GPU's or of the CPU's own; None where it draws nothing."""
+    corner = op.cpu_backward if cpu else op.backward
+    names = () if corner is None else corner.names[part]
+    return (1 + names.index("seed"), 1 + names.index("offset")) if "seed" in names else None
 
 
 def drawn_attributes(op: Op, corner: str) -> tuple[str, ...]:
@@ -83,7 +84,7 @@ def _without_seed(
     op: Op, corner: Literal["forward"] | int, args: tuple[Any, ...], attrs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A call's arguments and attributes with what stands for any seed and offset."""
-    if (at := seed_places(op, corner)) is not None:
+    if corner != "forward" and (at := seed_places(op, corner)) is not None:
         args = tuple([SEED if k == at[0] else OFFSET if k == at[1] else a for k, a in enumerate(args)])
     if corner == "forward" and drawn_attributes(op, corner):
         attrs = {**attrs, "seed": SEED, "offset": OFFSET}
