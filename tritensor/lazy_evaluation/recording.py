@@ -96,7 +96,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if node is not None:
         segment.nodes.append(weakref.ref(node))
     if len(segment.calls) >= LONGEST:
-        segment.settle()
+        segment.settle(why=f"{LONGEST} calls")
     return outs if op.public > 1 else outs[0]
 
 
@@ -185,6 +185,9 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
             found = node._call(op.rule, wrap_gradient(g), needs, True)
         return tuple([getattr(x, "_array", x) for x in found])
     if op.view:  # views of the gradient, where its strides allow them
+        for x in given:
+            if type(x) is LazyArray and x.storage.guessed:
+                x.storage.fixed = True  # it is to lie as it is expected to, and need not be computed to tell how it does
         with no_grad():
             return tuple([getattr(x, "_array", x) for x in node._call(op.rule, wrap_gradient(g), needs, True)])  # type: ignore[arg-type]
     meta_of, kept = node.meta, []

@@ -25,11 +25,11 @@ def run_before_write(array: Any) -> None:
     """Memory of an array is about to be written: calls that wait to read it run first."""
     for segment in tuple(waiting):
         if segment.reads(array):
-            segment.settle()
+            segment.settle(why="memory that it reads is written")
     if cursors:
         for cursor in tuple(cursors):
             if cursor.reads(array):
-                cursor.segment.settle()
+                cursor.segment.settle(why="memory that it reads is written")
 
 
 # Owners of memory on the CPU that others than tensors may write, by their id: numpy's arrays on it, buffers, what DLPack was given.

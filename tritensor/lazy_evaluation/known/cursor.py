@@ -10,6 +10,7 @@ from typing import Any
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.ground import dtypes, shortcuts
+from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here, nowhere
 from tritensor.ground.transforms import running
 from tritensor.lazy_evaluation.adoption import adopt
@@ -40,7 +41,7 @@ def _leave_all(watched: bool) -> None:
             cursor.at = cursor.latest
 
 
-def _forget_all() -> None:
+def forget_paths() -> None:
     """An op was replaced, or a setting that calls depend on has changed, or is about to: no path is known."""
     for cursor in tuple(cursors):
         cursor.leave()
@@ -54,8 +55,8 @@ def _forget_all() -> None:
 
 
 shortcuts.when_watched.append(_leave_all)
-replay.when_forgotten.append(_forget_all)
-dtypes.before_default_changes.append(_forget_all)
+replay.when_forgotten.append(forget_paths)
+dtypes.before_default_changes.append(forget_paths)
 
 
 class Cursor:
@@ -88,6 +89,7 @@ class Cursor:
         return self.at.prev is not None
 
     # -- a call that the record at hand does not simply match
+    @wrapper
     def arrive(self, call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call of a public function in this thread's region."""
         if self.depth or WATCHED:
@@ -144,6 +146,7 @@ class Cursor:
             prev.others = [before, *[r for r in prev.others if r is not record]]
         prev.next = record
 
+    @wrapper
     def _note(self, call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run a call, and note it where a path is being written."""
         writer = self.writer
@@ -301,6 +304,8 @@ class Cursor:
             if h in trail.versions:
                 version_of(t).value = trail.versions[h]
         for h, t in tensors.items():
+            if h.twin is not None:
+                t._version_counter = version_of(tensors[h.twin])
             if h.base is not None:
                 make_view(t, tensors[h.base], h.steps, h.origin)
         for array, _ in given:

@@ -14,6 +14,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value, Window
+from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.draws import Draws
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
@@ -48,7 +49,7 @@ class _Notes:
             self.draws.append(blocks)
 
     def note_alias(self, *_: Any) -> None:
-        self.spoil("it makes another tensor on an array")
+        """A tensor was made on another one's array."""
 
     def note_write(self, *_: Any) -> None:
         self.spoil("it writes to memory that there is")
@@ -83,6 +84,7 @@ class Writer:
         self.spoiled = self.spoiled or reason
 
     # -- a call
+    @wrapper
     def call(self, call: Any, long: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run a public function and write its record."""
         if self.spoiled:
@@ -323,6 +325,11 @@ class Writer:
             base = self._known(t._view_path[0])
             hand.base, hand.lost, hand.steps = base if type(base) is Hand else None, type(base) is not Hand, t._view_path[1:]
             hand.origin = t._extra.origin if t._extra is not None else ""
+        elif t._version_counter is not None:
+            hand.twin = next((
+                place for mark, place in self.places.values()
+                if type(place) is Hand and place.storage == hand.storage and place.base is None and getattr(mark(), "_version_counter", None) is t._version_counter
+            ), None)  # fmt: skip
         hand.t = fresh(hand)
         return hand
 
@@ -339,7 +346,7 @@ class Writer:
     def _view(self, t: Any, leaves: list[Leaf]) -> View | None:
         array = t._array
         leaf = next((leaf for leaf in leaves if same_memory(leaf.array, array)), None)
-        if leaf is None or t._view_path is None:
+        if leaf is None or (t._view_path is None and t._version_counter is not leaf.t._version_counter):
             return None
         view = View(self.cursor, array, bool(t._tracked), leaf, _address(array) - _address(leaf.array))
         view.t = fresh(view)
