@@ -195,7 +195,8 @@ def run_steps(
         plan = _plan(shape, layouts, large, tile.elements)
     launch(
         _kernel, plan.grid, outs, arrays if given is None else given, numbers, plan.rows, plan.sizes, plan.strides,
-        STEPS=steps[:5] if steps.kinds is None else tuple(steps), LAST=plan.last, LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
+        STEPS=steps[:5] if steps.kinds is None else tuple(steps), LAST=plan.last, LONG_OFFSETS=plan.long_offsets,
+        ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
     )  # fmt: skip
 
 
