@@ -16,6 +16,7 @@ from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import BACKWARD, Call, Value, Window
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here
+from tritensor.lazy_evaluation.known.draws import Draws
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
 from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, View, atom, end_of
 from tritensor.ops.array import CudaArray, device_of, element_strides, layout_of, same_memory
@@ -76,6 +77,7 @@ class Writer:
         self.known_leaves: set[int] = set()  # ids of values
         self.lay: list[Any] = []  # the arrays that the tensors had which it was given
         self.adopted: dict[int, int] = {}  # the storage numbers of leaves that are written, by their ids
+        self.draws = Draws()
         self.same: dict[Value, Value] = {}  # for values of calls that were repeated, those that stand in the records
 
     def spoil(self, reason: str) -> None:
@@ -182,7 +184,7 @@ class Writer:
         if any([c.corner == BACKWARD and "seed" in c.op.attrs for c in record.calls]):
             return False  # it draws again what forward has drawn, by numbers among its arguments, which no later run would change
         drawing = [c for c in record.calls if "seed" in c.attrs]
-        if len(drawing) != len(notes.draws):
+        if len(drawing) != len(notes.draws) or not self.draws.link(record.calls):
             return False
         record.draws = tuple(zip(drawing, notes.draws, strict=True))
         self._arrange(record, given, by_name)
@@ -424,6 +426,7 @@ class Writer:
         if [(c.op, c.corner, c.part) for c in calls] != [(c.op, c.corner, c.part) for c in record.calls]:
             return False
         for mine, again in zip(record.calls, calls, strict=True):
+            self.draws.note(again, mine)
             again.at, again.who = mine.at, mine.who  # the line that is being left is another
             self.same.update([(y, x) for x, y in zip(mine.results, again.results, strict=True) if x is not None and y is not None])
         lies = {(d.value.shape, d.value.dtype, d.strides, d.first + _address(d.leaf.array)): d.value for d in record.derived}
