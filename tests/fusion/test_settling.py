@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tritensor.ground.thread_state import here
 
 
 def test_a_call_that_fails_fails_alone() -> None:
@@ -42,3 +43,23 @@ def test_results_do_not_share_memory() -> None:
     a[0] = 100
     assert b.numpy()[0] == 1
     assert y.numpy()[0] == 1
+
+
+def test_a_gradient_that_no_rule_lays_ends_a_segment_once() -> None:
+    F = tt.nn.functional
+    tt.manual_seed(0)
+    x, w, labels = tt.randn(7, 6), tt.randn(7, 5, requires_grad=True), tt.tensor([0, 3, 1, 2, 4, 2])
+
+    def step() -> tt.Tensor:
+        y = F.layer_norm((x.T @ w).view(30), (30,)).view(6, 5)
+        return F.cross_entropy(F.softmax(y, dim=-1).view(6, 5), labels)
+
+    (expected,) = tt.autograd.grad(step(), w)
+    for k in range(4):
+        with tt.lazy():
+            before = here.segment.runs
+            (found,) = tt.autograd.grad(step(), w)
+            runs = here.segment.runs - before
+        assert np.allclose(found.numpy(), expected.numpy(), atol=1e-6)
+        assert found.stride() == expected.stride()
+        assert (runs > 0) == (k == 0)  # what was asked for then is known from then on

@@ -24,7 +24,7 @@ from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.lazy_evaluation.adoption import adopt
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
 from tritensor.ops.array import device_of, element_strides
-from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, run_before_write, settle
+from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, learnt, run_before_write, settle
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op
 from tritensor.ops.table.description import bare_signature
@@ -176,13 +176,9 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     if segment is None or node.meta is None:
         return _pull_now(node, g, needs)
     if corner is None:
-        assert op.rule is not None
-        with no_grad():
-            found = node._call(op.rule, wrap_gradient(g), needs, True)
-        return tuple([getattr(x, "_array", x) for x in found])
+        return _by_rule(node, g, needs, segment)
     if op.view:  # views of the gradient, where its strides allow them
-        with no_grad():
-            return tuple([getattr(x, "_array", x) for x in node._call(op.rule, wrap_gradient(g), needs, True)])  # type: ignore[arg-type]
+        return _by_rule(node, g, needs, segment)
     meta_of, kept = node.meta, []
     if corner.joint:
         _, function, fetch, _ = corner.steps[0]
@@ -201,6 +197,14 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         kernels = _kernels(node, g, needs, i) if on.type == "cpu" else None
         kept.append(_note_gradient(segment, op, i, function, g, arguments, [meta_of[i]], kernels)[0])
     return tuple(kept)
+
+
+def _by_rule(node: Node, g: Any, needs: tuple[bool, ...], segment: Segment) -> tuple[Any, ...]:
+    """The gradients by the op's rule, on tensors. What it gives at once, such as views of memory that is there, is noted from here on like the rest."""
+    assert node.op.rule is not None
+    with no_grad():
+        found = node._call(node.op.rule, wrap_gradient(g), needs, True)
+    return tuple([as_lazy(getattr(x, "_array", x), segment) for x in found])
 
 
 def _kernels(node: Node, g: Any, needs: tuple[bool, ...], part: int | None) -> list[Any]:
@@ -251,6 +255,8 @@ def _note_gradient(
     first = next(x for x in (g if type(g) is tuple else (g,)) if x is not None)
     arrays = [a for a in (first, *arguments) if isinstance(a, np.ndarray | StridedArray)]
     layouts = tuple([(a.shape, a.predicted if type(a) is LazyArray else tuple(element_strides(a))) for a in arrays])
+    numbers = [a for a in arguments if not isinstance(a, np.ndarray | StridedArray)]
+    told = op.name, part, device_of(first).type, [a.dtype.str for a in arrays], layouts, numbers
     with segment.lock:
         call = Call(op, BACKWARD, tuple([segment.operand(a) for a in (g, *arguments)]), {}, user_instruction(), function, part)
         if kernels is not None:
@@ -261,9 +267,10 @@ def _note_gradient(
                 results.append(None)
                 continue
             shape, dtype = (first.shape if op.broadcasts else m[0]), m[1]
-            strides = elementwise_strides(tuple(shape), layouts) if op.broadcasts and len(shape) > 1 else None
+            guess = "" if op.broadcasts else repr((k, *told))
+            strides = learnt.get(guess) if guess else elementwise_strides(tuple(shape), layouts) if len(shape) > 1 else None
             made = segment.new(call, k, tuple(shape), dtype, strides, device_of(first))
-            made.storage.guessed = not op.broadcasts
+            made.storage.guess = guess if strides is None else ""
             results.append(made)
         call.results = tuple([None if r is None else r.storage.value for r in results])
         segment.add(call)

@@ -17,6 +17,9 @@ from tritensor.ops.strided_array import StridedArray, reinterpreted_layout
 
 # Segments with calls that wait: who writes to memory that there is asks them first.
 waiting: set[Any] = set()
+# Strides that no rule says, by what makes the array: as it lay when somebody had it computed to know them.
+learnt: dict[str, tuple[int, ...]] = {}
+KEPT = 4096  # of these at most
 cursors: weakref.WeakSet[Any] = weakref.WeakSet()  # of threads: what was passed over, too, is waiting to read (see lazy_evaluation/known/)
 
 
@@ -38,7 +41,7 @@ class PendingStorage:
     that it began with (`fixed`). `home` is memory that existed before, which the value is written to; None: the value's memory is taken as it comes.
     """
 
-    __slots__ = ("__weakref__", "device", "failure", "fixed", "guessed", "home", "instead", "nbytes", "real", "segment", "strides", "value")
+    __slots__ = ("__weakref__", "device", "failure", "fixed", "guess", "home", "instead", "nbytes", "real", "segment", "strides", "value")
 
     def __init__(self, on: device, nbytes: int, strides: tuple[int, ...], value: Any, segment: Any, home: Any = None) -> None:
         self.device, self.nbytes, self.strides, self.value, self.segment, self.home = on, nbytes, strides, value, segment, home
@@ -46,7 +49,7 @@ class PendingStorage:
         self.instead: Any = None  # other memory that is meant: what was to compute this has been called in another way
         self.failure: Exception | None = None  # of the call that was to compute it
         self.fixed = home is not None
-        self.guessed = False  # whether its strides are no rule's, and who asks for them has it computed
+        self.guess = ""  # of strides that are no rule's: what makes it, by which they are learnt; who asks for them has it computed
 
     def settled(self) -> Any:
         """The array, computed. Raises what the call raises that computes it, with its op and the line that made it."""
@@ -84,10 +87,15 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
     def strides(self) -> tuple[int, ...]:  # type: ignore[override]
         """In elements: as was said, until the array is there."""
         storage = self.storage
-        if not self.whole or (storage.real is None and (storage.fixed or not storage.guessed)):
+        if not self.whole or (storage.real is None and (storage.fixed or not storage.guess)):
             return self._said  # type: ignore[no-any-return]
         real = storage.settled()
-        return real.strides if isinstance(real, StridedArray) else tuple([s // real.itemsize for s in real.strides])
+        found = real.strides if isinstance(real, StridedArray) else tuple([s // real.itemsize for s in real.strides])
+        if storage.guess:
+            if len(learnt) >= KEPT:
+                learnt.clear()
+            learnt[storage.guess] = found
+        return found
 
     @property
     def predicted(self) -> tuple[int, ...]:
