@@ -159,7 +159,8 @@ def __getattr__(name: str) -> _typing.Any:
     if name in _LATE_FUNCTIONS:
         module, _, attribute = _LATE_FUNCTIONS[name].partition(":")
         found = _importlib.import_module(f"tritensor.{module}")
-        return getattr(found, attribute) if attribute else found
+        globals()[name] = made = getattr(found, attribute) if attribute else found
+        return made
     return _look_up("", name)
 
 

@@ -11,7 +11,7 @@ import tritensor as tt
 from tests.fusion.graphs import Graph
 from tests.kernels.tapes.captured import own_ops
 from tritensor.ground import dtypes
-from tritensor.ground.device import cpu
+from tritensor.ground.device import device
 from tritensor.ops.table import Op, ops
 from tritensor.ops.tuning.gpu_calls import attributes
 from tritensor.testing.questions.cases import samples
@@ -23,20 +23,32 @@ OPS = [
 ]  # fmt: skip
 
 
-def _programs(op: Op) -> Any:
+def _programs(op: Op, on: str) -> Any:
     for sample in samples(op)[:6]:
         inputs = [x.astype(np.float32) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in sample.inputs]
         arrays = [x for x in inputs if isinstance(x, np.ndarray)]
         if any(x.dtype.kind == "c" or 0 in x.shape for x in arrays) or not sample.smooth:
             continue
-        yield inputs, attributes(op, sample, cpu)
+        yield inputs, attributes(op, sample, device(on))
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_between_others(op: Op) -> None:
-    for inputs, attrs in _programs(op):
+    _ask(op, "cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", [op for op in OPS if op.forward is not None and op.host is None], ids=lambda op: op.name)
+def test_between_others_on_a_gpu(op: Op) -> None:
+    _ask(op, "cuda")
+
+
+def _ask(op: Op, on: str) -> None:
+    """Compare the plans of programs of one op with their calls."""
+    for inputs, attrs in _programs(op, on):
         tensors = [
-            tt.tensor(x, requires_grad=op.rule is not None and dtypes.is_float(x.dtype)) if isinstance(x, np.ndarray) else x for x in inputs
+            tt.tensor(x, device=on, requires_grad=op.rule is not None and dtypes.is_float(x.dtype)) if isinstance(x, np.ndarray) else x
+            for x in inputs
         ]
 
         def program(tensors: list[Any] = tensors, attrs: dict[str, Any] = attrs) -> Any:

@@ -103,7 +103,8 @@ def _program(written: Any, kept: int, leaves: list[Any], backward: bool) -> Any:
     return found
 
 
-def _ask(written: Any, kept: int, sizes: tuple[int, int], seed: int, backward: bool, device: str) -> None:
+def ask(written: Any, kept: int, sizes: tuple[int, int], seed: int, backward: bool, device: str) -> None:
+    """Compare the plan of a random program with its calls."""
     rng = np.random.default_rng(seed)
     leaves = [tt.tensor(rng.normal(size=sizes).astype(np.float32), requires_grad=backward, device=device) for _ in range(2)]
     leaves.append(tt.tensor(rng.normal(size=(1, sizes[1])).astype(np.float32), requires_grad=backward, device=device))
@@ -119,7 +120,7 @@ def _ask(written: Any, kept: int, sizes: tuple[int, int], seed: int, backward: b
     st.booleans(),
 )
 def test_plans_give_what_calls_give(written: Any, kept: int, sizes: tuple[int, int], seed: int, backward: bool) -> None:
-    _ask(written, kept, sizes, seed, backward, "cpu")
+    ask(written, kept, sizes, seed, backward, "cpu")
 
 
 @pytest.mark.slow
@@ -132,4 +133,4 @@ def test_plans_give_what_calls_give(written: Any, kept: int, sizes: tuple[int, i
     st.booleans(),
 )
 def test_many_plans_give_what_calls_give(written: Any, kept: int, sizes: tuple[int, int], seed: int, backward: bool) -> None:
-    _ask(written, kept, sizes, seed, backward, "cpu")
+    ask(written, kept, sizes, seed, backward, "cpu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from tritensor.fusion.dataflow import Lain, NumberSlot, Program, arrays_in, prog
 from tritensor.fusion.graph import WRITE, Call, Value
 from tritensor.fusion.group import Group
 from tritensor.fusion.groups import Groups
+from tritensor.fusion.machine_calls import MachineCalls, tables_of
 from tritensor.fusion.running import laid, room, run_corner, run_group, write
 from tritensor.fusion.tapes import Fused, Operand, fused
 from tritensor.ground.device import device
@@ -85,7 +87,7 @@ class Plan:
     not fused.
     """
 
-    __slots__ = ("donors", "given", "items", "last", "memory", "numbers", "places", "read", "wanted", "why")
+    __slots__ = ("_order", "_runs", "donors", "given", "items", "last", "memory", "numbers", "places", "read", "wanted", "why")
 
     def __init__(
         self, items: list[Fused | Opaque], read: Sequence[Value], numbers: int, places: int, wanted: list[Whole | View], memory: dict[int, Memory],
@@ -94,6 +96,8 @@ class Plan:
         self.items, self.read, self.given, self.numbers, self.places = items, read, len(read), numbers, places
         self.wanted, self.memory, self.why = wanted, memory, why
         self.last, self.donors = _lives(items, places, {w.place for w in wanted}, memory)
+        self._runs = 0
+        self._order: list[Any] = list(range(len(items)))  # with runs of items as MachineCalls, once it is run again
 
     @property
     def groups(self) -> list[Fused]:
@@ -108,13 +112,21 @@ class Plan:
         arrays: list[Any] = [*leaves, *[None] * (self.places - len(leaves))]
         before = here.calling
         try:
-            for item, last in zip(self.items, self.last, strict=True):
-                if type(item) is Fused:
-                    self._run_group(item, arrays, numbers)
+            if self._runs == 1 and all([isinstance(x, np.ndarray) for x in leaves]):
+                self._order = tables_of(self, leaves)
+            for k in self._order:
+                if type(k) is MachineCalls:
+                    k.run(arrays, numbers)
+                    gone: Any = itertools.chain(*self.last[k.first : k.end])
                 else:
-                    _run_call(item, arrays, numbers, *(called[item.calls[0]] if called else (None, before)))  # type: ignore[arg-type]
-                for k in last:
-                    arrays[k] = None
+                    item, gone = self.items[k], self.last[k]
+                    if type(item) is Fused:
+                        self._run_group(item, arrays, numbers)
+                    else:
+                        _run_call(item, arrays, numbers, *(called[item.calls[0]] if called else (None, before)))  # type: ignore[arg-type]
+                for place in gone:
+                    arrays[place] = None
+            self._runs += 1
         finally:
             here.calling = before
         return [_array(w, arrays, numbers) for w in self.wanted]

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 class _NoRecord:
-    """What matches no call."""
+    """What matches no call, and has none before it."""
 
     call: Any = None
+    prev: Any = None
 
 
 class _Nowhere:

@@ -80,6 +80,8 @@ def evaluate(*tensors: Tensor) -> None:
     for t in tensors:
         if not isinstance(t, Tensor):
             raise TypeError(f"evaluate: {type(t).__name__} is not a tensor; give those whose values you want")
+    if here.segment is not None:
+        here.segment.settle()
     for t in tensors:
-        if type(t._array) is LazyArray:
+        if type(t._array) is LazyArray:  # of another region, or thread
             t._array.settled()

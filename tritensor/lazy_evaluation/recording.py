@@ -186,7 +186,8 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         if _is_wrapped(g, arguments):
             return _pull_now(node, g, needs)
         kernels = _kernels(node, g, needs, None) if on.type == "cpu" else None
-        return _note_gradient(segment, op, None, function, g, arguments, [meta_of[i] if n else None for i, n in enumerate(needs)], kernels)
+        metas = [meta_of[i] if n and _has_gradient(op, i) else None for i, n in enumerate(needs)]
+        return _note_gradient(segment, op, None, function, g, arguments, metas, kernels)
     for (i, function, fetch, _), need in zip(corner.steps, needs, strict=False):
         if not need or function is None:
             kept.append(None)
@@ -205,6 +206,12 @@ def _by_rule(node: Node, g: Any, needs: tuple[bool, ...], segment: Segment) -> t
     with no_grad():
         found = node._call(node.op.rule, wrap_gradient(g), needs, True)
     return tuple([as_lazy(getattr(x, "_array", x), segment) for x in found])
+
+
+def _has_gradient(op: Op, i: int) -> bool:
+    """Whether an op's rule has a gradient of its input i."""
+    rule = op.rule
+    return rule is None or rule.joint or i >= len(rule.functions) or rule.functions[i] is not None
 
 
 def _kernels(node: Node, g: Any, needs: tuple[bool, ...], part: int | None) -> list[Any]:

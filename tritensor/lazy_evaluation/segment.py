@@ -124,6 +124,10 @@ class Segment:
             if storage is not None and storage.failure is not None:
                 raise storage.failure
             self.runs += 1
+            if not (self.calls or self.storages or self.tensors or self.nodes):
+                self.leaves.clear()
+                self.cursor.rest()
+                return
             calls, self.calls = self.calls, []
             held = [s for mark in self.storages if (s := mark()) is not None and s.value is not None and s.failure is None]
             tensors, nodes, leaves = self.tensors, self.nodes, self.leaves

@@ -135,6 +135,23 @@ def call_of(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple[Any, list[in
     return function, arguments, words
 
 
+def small_call(matrices: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], dtype: np.dtype) -> tuple[int, list[int], Any] | None:
+    """The address of BLAS's function for a product of two matrices, of these shapes and strides in bytes, to a C-ordered one; its arguments, with zeros
+    for where the three begin (LEFT, RIGHT, RESULT); and what they point to. None for what numpy multiplies in another way, or on several threads."""
+    (one, down), (other, along) = matrices
+    found = threads.blas()
+    if found is None or len(one) != 2 or len(other) != 2 or 1 in (*one, *other) or 0 in (*one, *other) or one[1] != other[0]:
+        return None
+    function, (m, k), n = found.products.get(dtype), one, other[1]
+    turned = m <= _FEW_ROWS and k * n >= _LARGE and n >= 2 * m
+    squared = m == n and down[::-1] == along  # maybe x @ x.T, which numpy computes half of
+    lies = [_orientation(shape, steps, dtype.itemsize) for shape, steps in (((m, k), down), ((k, n), along))]  # type: ignore[arg-type]
+    if function is None or None in lies or turned or squared or (m * k * n >= _THREADED and threads.count() > 1):
+        return None
+    arguments, words = _call(m, n, k, [*lies, (False, n)], dtype)  # type: ignore[list-item]
+    return workers.address(function), arguments, words
+
+
 def _multiply_by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
     """BLAS's own function for parts of the rows or columns of one product; False where it does not take these arrays."""
     function = _function(a, b, out)

@@ -41,7 +41,7 @@ class PendingStorage:
     that it began with (`fixed`). `home` is memory that existed before, which the value is written to; None: the value's memory is taken as it comes.
     """
 
-    __slots__ = ("__weakref__", "device", "failure", "fixed", "guess", "home", "instead", "nbytes", "real", "segment", "strides", "value")
+    __slots__ = ("__weakref__", "device", "failure", "fixed", "guess", "home", "instead", "nbytes", "number", "real", "segment", "strides", "value")
 
     def __init__(self, on: device, nbytes: int, strides: tuple[int, ...], value: Any, segment: Any, home: Any = None) -> None:
         self.device, self.nbytes, self.strides, self.value, self.segment, self.home = on, nbytes, strides, value, segment, home
@@ -49,6 +49,7 @@ class PendingStorage:
         self.instead: Any = None  # other memory that is meant: what was to compute this has been called in another way
         self.failure: Exception | None = None  # of the call that was to compute it
         self.fixed = home is not None
+        self.number = -1  # of a known path: see lazy_evaluation/known/
         self.guess = ""  # of strides that are no rule's: what makes it, by which they are learnt; who asks for them has it computed
 
     def settled(self) -> Any:

@@ -86,6 +86,8 @@ class Tensor(HostValues, Methods):
 
     def _set_array(self, array: Any) -> None:
         """Let this tensor look at another array."""
+        if here.cursor.at.prev is not None:
+            here.cursor.leave()  # what was passed over reads the array of now
         self._array, self._layout = array, None
         if type(array) is LazyArray:
             array.shown_by(self)

@@ -176,20 +176,29 @@ class Steps(NamedTuple):
     rounds: int = 0
 
 
+class _Operation:
+    """One operation on two arguments of a formula: what it is taken as, and the arguments' order. With more done to it, it is none."""
+
+    def __init__(self, taken_as: tuple[Any, Any, Any], a: _Argument, b: Any) -> None:
+        if type(b) is not _Argument:
+            raise TypeError("more than one operation")
+        self.taken_as, self.order = taken_as, (a.place, b.place)
+
+
 class _Argument:
-    """Stands for an argument of a formula that is read: one operation on two of them gives what it is taken as, and their order."""
+    """Stands for an argument of a formula that is read."""
 
     def __init__(self, place: int) -> None:
         self.place = place
 
-    def __add__(self, other: _Argument) -> tuple[Any, tuple[int, int]]:
-        return _SUM, (self.place, other.place)
+    def __add__(self, other: Any) -> _Operation:
+        return _Operation(_SUM, self, other)
 
-    def __sub__(self, other: _Argument) -> tuple[Any, tuple[int, int]]:
-        return _DIFFERENCE, (self.place, other.place)
+    def __sub__(self, other: Any) -> _Operation:
+        return _Operation(_DIFFERENCE, self, other)
 
-    def __mul__(self, other: _Argument) -> tuple[Any, tuple[int, int]]:
-        return _PRODUCT, (self.place, other.place)
+    def __mul__(self, other: Any) -> _Operation:
+        return _Operation(_PRODUCT, self, other)
 
 
 @cache
@@ -204,7 +213,7 @@ def _one_operation(formula: Any) -> tuple[tuple[Any, Any, Any], tuple[int, int]]
         found = fn(*map(_Argument, range(code.co_argcount)))
     except TypeError:  # another operation, or more than one
         return None
-    return found if isinstance(found, tuple) else None
+    return (found.taken_as, found.order) if type(found) is _Operation else None
 
 
 def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[int, ...]]:

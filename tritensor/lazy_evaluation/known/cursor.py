@@ -6,14 +6,13 @@ from sys import getrefcount
 from typing import Any
 
 from tritensor.autograd.modes import state
-from tritensor.fusion.graph import Value, needed
-from tritensor.fusion.structure import compute
-from tritensor.ground import shortcuts
-from tritensor.ground.thread_state import here
+from tritensor.ground import dtypes, shortcuts
+from tritensor.ground.thread_state import here, nowhere
 from tritensor.lazy_evaluation.known import recording
+from tritensor.lazy_evaluation.known.ending import Ending
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, settle_fresh
-from tritensor.lazy_evaluation.known.records import Hand, Record, Several, Trail, end_of
-from tritensor.lazy_evaluation.storing import store_results
+from tritensor.lazy_evaluation.known.records import Hand, Record, Several, Trail, View, end_of
+from tritensor.ops import replay
 from tritensor.ops.array import layout_of, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, window_of
 from tritensor.random import default_generator
@@ -21,6 +20,7 @@ from tritensor.tensor.core import Tensor
 
 BRANCHES = 8  # ways that go on from one record
 _UNHELD = 2  # references to a tensor that nobody holds: its hand's, and the counting's
+_set_array = Tensor.__dict__["_array"].__set__
 NOWHERE = end_of(None)  # where a cursor is while nothing is known
 WATCHED = False  # see ground/shortcuts.py: who looks at single ops is shown each of them
 shortcuts.read_by(globals())
@@ -34,7 +34,21 @@ def _leave_all(watched: bool) -> None:
             cursor.at = cursor.latest
 
 
+def _forget_all() -> None:
+    """An op was replaced, or a setting that calls depend on has changed: no path is known."""
+    for cursor in tuple(cursors):
+        cursor.leave()
+        cursor.roots.clear()
+        cursor.latest = NOWHERE
+        if cursor.writer is not None:
+            cursor.writer.spoil("what calls depend on has changed")
+        if not cursor.segment.calls:
+            cursor.at = NOWHERE
+
+
 shortcuts.when_watched.append(_leave_all)
+replay.when_forgotten.append(_forget_all)
+dtypes.when_default_changed.append(_forget_all)
 
 
 class Cursor:
@@ -55,7 +69,6 @@ class Cursor:
         self.writer: recording.Writer | None = None  # what notes a new path
         self.places: list[tuple[int, int]] = []  # of random numbers that were drawn on the way
         self.given: list[tuple[LazyArray, Any]] = []  # arrays of tensors that were handed out, and these
-        self.views: set[Any] = set()  # functions that gave views of memory that is there
         self.through: set[Any] = set()  # functions that run what waits: those that they call are known by themselves
 
     @property
@@ -75,12 +88,6 @@ class Cursor:
                 self.places.append(default_generator.draw(blocks))
             return found.out.value() if type(found.out) is Several else found.out.t
         if self.follows:
-            if call in self.views and recording.are_there(args, named):
-                self.depth += 1
-                try:
-                    return long(*args, **named)
-                finally:
-                    self.depth -= 1
             self.leave()
         return self._note(call, long, args, named)
 
@@ -145,24 +152,30 @@ class Cursor:
             self.depth, state.enabled, here.places = before, enabled, drawn
             given, self.given = self.given, []
             for array, t in given:
-                array.stand_for(t._array)
-            for hand in trail.hands:
+                if type(array) is LazyArray:
+                    array.stand_for(t._array)
+            for hand in (*trail.hands, *trail.views):
                 hand.t = fresh(hand)
         self.writer = writer
 
     # -- arrays
-    def give_array(self, t: FreshTensor) -> LazyArray:
-        """The lazy array of a tensor that was handed out."""
+    def give_array(self, t: FreshTensor) -> Any:
+        """The array of a tensor that was handed out: a lazy one, or a window on memory that is there."""
         hand: Any = t._layout
         last = self.at.prev
         if last is None:
             raise AttributeError("_array: the tensor belongs to a run that has not begun")
+        if type(hand) is View:
+            window = window_of(hand.leaf.t._array, hand.shape, hand.dtype, hand.strides, hand.first)
+            _set_array(t, window)
+            self.given.append((window, t))
+            return window
         value = _trail(last).held[hand.storage]
         storage = PendingStorage(hand.device, 0, value.strides, value, self.segment)
-        storage.fixed = not hand.whole
+        storage.fixed, storage.number = not hand.whole, hand.storage
         array = LazyArray(storage, hand.shape, hand.dtype, hand.strides)
         array.first, array.whole = hand.first, hand.whole
-        Tensor.__dict__["_array"].__set__(t, array)
+        _set_array(t, array)
         self.given.append((array, t))
         return array
 
@@ -177,41 +190,57 @@ class Cursor:
         assert last is not None
         trail = _trail(last)
         hands = trail.hands
-        held = [h for h in hands if getrefcount(h.t) > _UNHELD or _has_array(h.t)]
-        if not all([layout_of(leaf.t._array) is leaf.layout for leaf in trail.leaves]) or any([h.tracked for h in held]):
+        held = tuple([k for k, h in enumerate(hands) if getrefcount(h.t) > _UNHELD])
+        ending = last.ends.get(held)
+        if ending is None:
+            ending = last.ends[held] = Ending(trail, [hands[k] for k in held])
+        if ending.tracked or not all([leaf.t._layout is leaf.layout or layout_of(leaf.t._array) is leaf.layout for leaf in trail.leaves]):
             self.leave()
             self.segment.settle()
             return
-        wanted = {trail.held[h.storage] for h in held}
-        storages = {n: self._storage(trail.held[n]) for n in {h.storage for h in held}}
-        for leaf in trail.leaves:
-            leaf.value.array = leaf.t._array
-        for d in trail.derived:
-            d.value.array = window_of(d.leaf.t._array, d.value.shape, d.value.dtype, d.strides, d.first)
-        for (call, _), (seed, offset) in zip(trail.draws, self.places, strict=True):
-            call.attrs["seed"], call.attrs["offset"] = seed, offset
-        before, here.segment = here.segment, None
+        before, here.segment, here.cursor = here.segment, None, nowhere
         try:
-            failed = compute(needed(trail.calls, wanted), wanted)
-            store_results(list(storages.values()), [leaf.value for leaf in trail.leaves], failed)
+            reals = ending.run(self.places)
         finally:
-            here.segment = before
-            for v in wanted:
-                if v.call is not None:
-                    v.array = None
-            for leaf in (*trail.leaves, *trail.derived):
-                leaf.value.array = None
-        if failed:
+            here.segment, here.cursor = before, self
+        if reals is None:
             self.leave()
             self.segment.settle()
             return
+        views = [h for h in trail.views if getrefcount(h.t) > _UNHELD]
         self.rest()
-        self.given = []
-        for h in held:
-            self._hand_over(h, storages[h.storage].real)
+        given, self.given = self.given, []
+        for k, storage in zip(held, ending.storages, strict=True):
+            _hand_over(hands[k], reals[storage])
+        for array, _ in given:
+            if type(array) is LazyArray:
+                array.storage.real, array.storage.value, array.storage.segment = reals[array.storage.number], None, None
+        if views:
+            self._take(views, trail)
         for leaf in trail.leaves:
             if not leaf.tracked or leaf.t._node is not None:  # what a program gives anew each time is not kept for it
                 leaf.t = None
+
+    def _take(self, held: list[View], trail: Trail) -> None:
+        """Have views that are held taken of the memory that is there, as their calls take them."""
+        needed: set[int] = {id(v) for v in held}
+        takers = []
+        for record in reversed(trail.records):
+            if any([id(v) in needed for v in record.views]):
+                takers.append(record)
+                needed.update([id(p) for p in (*record.places, *record.by_name.values())])
+        self.depth += 1
+        enabled = state.enabled
+        try:
+            for record in reversed(takers):
+                state.enabled = record.enabled
+                recording.become(record.out, record.repeat())
+        finally:
+            self.depth -= 1
+            state.enabled = enabled
+        for record in takers:
+            for v in record.views:
+                v.t = fresh(v)
 
     def stop(self) -> None:
         """A call is noted: no path begins before what waits has run."""
@@ -230,28 +259,11 @@ class Cursor:
         if len(prev.others) < BRANCHES:
             self._turn(prev, record)
 
-    def _storage(self, value: Value) -> PendingStorage:
-        made = PendingStorage(value.device, 0, value.strides, value, self.segment)
-        made.fixed = True
-        return made
 
-    def _hand_over(self, hand: Hand, real: Any) -> None:
-        """Give a tensor that is held its array; the hand has another one for the next run."""
-        t, hand.t = hand.t, fresh(hand)
-        array = real if hand.whole else window_of(real, hand.shape, hand.dtype, hand.strides, hand.first)
-        lazy = object.__getattribute__(t, "_array") if _has_array(t) else None
-        settle_fresh(t, array)
-        if lazy is not None:
-            lazy.storage.real, lazy.storage.value, lazy.storage.segment = real, None, None
-
-
-def _has_array(t: Any) -> bool:
-    """Whether somebody has asked for a fresh tensor's array."""
-    try:
-        Tensor.__dict__["_array"].__get__(t)
-    except AttributeError:
-        return False
-    return True
+def _hand_over(hand: Hand, real: Any) -> None:
+    """Give a tensor that is held its array; the hand has another one for the next run."""
+    t, hand.t = hand.t, fresh(hand)
+    settle_fresh(t, real if hand.whole else window_of(real, hand.shape, hand.dtype, hand.strides, hand.first))
 
 
 def _trail(last: Record) -> Trail:

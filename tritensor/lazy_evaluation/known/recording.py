@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from tritensor.autograd.modes import state
 from tritensor.dispatch.plans.door_code import ABSENT
-from tritensor.fusion.graph import Value
+from tritensor.fusion.graph import Call, Value, Window
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
-from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, atom, end_of
+from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, View, atom, end_of
 from tritensor.ops.array import CudaArray, device_of, element_strides, layout_of, same_memory
 from tritensor.ops.lazy_array import LazyArray, compute_now
 from tritensor.tensor.core import Tensor
@@ -67,6 +68,7 @@ class Writer:
         self.values: dict[int, Value] = {}  # that each storage holds, by its number
         self.leaves: list[Leaf] = []
         self.known_leaves: set[int] = set()  # ids of values
+        self.same: dict[Value, Value] = {}  # for values of calls that were repeated, those that stand in the records
 
     def spoil(self, reason: str) -> None:
         """From here on nothing is known of the path."""
@@ -95,10 +97,7 @@ class Writer:
         if segment.runs != runs:
             self.cursor.through.add(call)  # what it calls is known by itself
             return result
-        record.calls = tuple(segment.calls[start:])
-        if not record.calls and not notes.spoiled and _is_there(result):  # a view of memory that is there
-            self.cursor.views.add(call)
-            return result
+        record.calls = tuple([self._told(c) for c in segment.calls[start:]])
         if notes.spoiled or not self._complete(record, given, by_name, args, named, result, fresh_leaves, seen, notes):
             self.spoil(notes.spoiled or "its effects are not told again")
             return result
@@ -123,13 +122,14 @@ class Writer:
         """Fill in a record; False where it would not tell all that the call did."""
         tensors = _tensors_in((*args, *named.values()))
         for leaf in fresh_leaves:
+            leaf.value = self.same.get(leaf.value, leaf.value)
             if leaf.t._array is not leaf.array or id(leaf.value) in self.known_leaves:
                 return False  # it was written, or is another tensor on the same memory
             self.known_leaves.add(id(leaf.value))
         if any([type(self._known(t)) is Leaf and type(t._array) is LazyArray for t in tensors]):
             return False
         derived = self._derive(seen, fresh_leaves)
-        out = self._out(result, record)
+        out = self._out(result, record, fresh_leaves)
         if derived is None or out is None:
             return False
         record.writes = self._writes([t for t in (*tensors, *_tensors_in((result,))) if type(t._array) is LazyArray])
@@ -204,41 +204,55 @@ class Writer:
         return tuple(found)
 
     # -- results
-    def _out(self, result: Any, record: Record) -> Place | None:
-        """The place of a result; None for one that is no lazy tensor, nor one that was given."""
+    def _out(self, result: Any, record: Record, fresh_leaves: list[Leaf]) -> Place | None:
+        """The place of a result; None for one that is no lazy tensor, nor a view of a leaf, nor one that was given."""
         hands: list[Hand] = []
-        found = self._out_of(result, hands)
-        record.hands = tuple(hands)
+        found = self._out_of(result, hands, [*self.leaves, *fresh_leaves])
+        record.hands = tuple([h for h in hands if type(h) is Hand])
+        record.views = tuple([h for h in hands if type(h) is View])
         if type(found) is Several:
             record.call = None
         return found
 
-    def _out_of(self, result: Any, hands: list[Hand]) -> Place | None:
+    def _out_of(self, result: Any, hands: list[Hand], leaves: list[Leaf]) -> Place | None:
         if isinstance(result, Tensor):
             known = self._known(result)
             if known is not None:
                 return known
-            if type(result) is not Tensor or type(result._array) is not LazyArray or not result._array.pending:
+            if type(result) is not Tensor:
                 return None
-            hand = self._hand(result)
+            hand = self._hand(result) if type(result._array) is LazyArray else self._view(result, leaves)
+            if hand is None:
+                return None
             hands.append(hand)
             self.places[id(result)] = weakref.ref(result), hand
             return hand
         if type(result) is tuple or (type(result) is list and result) or hasattr(result, "_fields"):
-            items = [self._out_of(r, hands) for r in result]
+            items = [self._out_of(r, hands, leaves) for r in result]
             if None in items:
                 return None
             kind = type(result)
             return Several(tuple(items), (lambda ts: kind(*ts)) if hasattr(kind, "_fields") else kind)  # type: ignore[arg-type]
         return atom(result) if result is None else None
 
-    def _hand(self, t: Any) -> Hand:
+    def _hand(self, t: Any) -> Hand | None:
         array: LazyArray = t._array
+        if not array.pending:
+            return None
         hand = Hand(
             self.cursor, array.shape, array.predicted, array.dtype, device_of(array), bool(t._tracked), self._number(array.storage), array.first, array.whole
         )
         hand.t = fresh(hand)
         return hand
+
+    def _view(self, t: Any, leaves: list[Leaf]) -> View | None:
+        array = t._array
+        leaf = next((leaf for leaf in leaves if same_memory(leaf.array, array)), None)
+        if leaf is None or t._view_path is None:
+            return None
+        view = View(self.cursor, array, bool(t._tracked), leaf, _address(array) - _address(leaf.array))
+        view.t = fresh(view)
+        return view
 
     def _number(self, storage: Any) -> int:
         """The number of some memory in the path."""
@@ -254,37 +268,65 @@ class Writer:
         for t in tensors:
             storage = t._array.storage
             number = self._number(storage)
-            if storage.value is not None and self.values[number] is not storage.value:
-                found[number] = self.values[number] = storage.value
+            value = self._of_path(storage.value)
+            if value is not None and self.values[number] is not value:
+                found[number] = self.values[number] = value
         return tuple(found.items())
 
     # -- what was passed over
     def repeat(self, record: Record) -> None:
         """Call what a record tells, on the tensors that were handed out, which become the results."""
-        args = [p.value() if type(p) is Group else p.t for p in record.places]
-        named = {k: p.value() if type(p) is Group else p.t for k, p in record.by_name.items()}
+        segment = self.segment
         for leaf in record.leaves:
             self.places[id(leaf.t)] = weakref.ref(leaf.t), leaf
             self.leaves.append(leaf)
             leaf.array = leaf.t._array
             self.known_leaves.add(id(leaf.value))
-        result = record.long(*args, **named)
-        self._become(record.out, result)
+            self.same[segment.leaf(leaf.array)] = leaf.value
+        start, seen = len(segment.calls), set(segment.leaves)
+        become(record.out, record.repeat(), self)
         self.prev = record
-        self.begun_by = self.begun_by or None
+        if not self._recognize(record, segment.calls[start:], [v for k, v in segment.leaves.items() if k not in seen]):
+            self.spoil(f"{record.asked} came to other calls than before")
 
-    def _become(self, out: Place, result: Any) -> None:
-        if type(out) is Several:
-            for place, r in zip(out.hands, result, strict=True):
-                self._become(place, r)
-        elif type(out) is Hand and type(out.t) is FreshTensor:
-            t = out.t
-            _transplant(t, result)
-            self.places[id(t)] = weakref.ref(t), out
-            array = t._array
-            if type(array) is LazyArray:
-                self.storages[id(array.storage)] = weakref.ref(array.storage), out.storage
-                self.values[out.storage] = array.storage.value
+    def _recognize(self, record: Record, calls: list[Call], read: list[Value]) -> bool:
+        """Note which values of a record those are that it has just made, and read, again."""
+        if [(c.op, c.corner, c.part) for c in calls] != [(c.op, c.corner, c.part) for c in record.calls]:
+            return False
+        for mine, again in zip(record.calls, calls, strict=True):
+            self.same.update([(y, x) for x, y in zip(mine.results, again.results, strict=True) if x is not None and y is not None])
+        lies = {(d.value.shape, d.value.dtype, d.strides, d.first + _address(d.leaf.array)): d.value for d in record.derived}
+        for value in read:
+            found = lies.get((value.shape, value.dtype, value.strides, _address(value.array)))
+            if found is None:
+                return False
+            self.same[value] = found
+        return True
+
+    def _told(self, call: Call) -> Call:
+        """A call as the path has it: on the values that its records have made."""
+        if not self.same:
+            return call
+        told = copy(call)
+        told.inputs = self._of_path(call.inputs)
+        if call.kernels:
+            told.kernels = tuple([(k, self._of_path(given), picks) for k, given, picks in call.kernels])
+        return told
+
+    def _of_path(self, x: Any) -> Any:
+        if type(x) is Value:
+            return self.same.get(x, x)
+        if type(x) is Window:
+            return x._replace(value=self._of_path(x.value))
+        return tuple([self._of_path(y) for y in x]) if type(x) is tuple else x
+
+    def met(self, t: Any, hand: Hand) -> None:
+        """A tensor has become what a call gave."""
+        self.places[id(t)] = weakref.ref(t), hand
+        array = t._array
+        if type(array) is LazyArray:
+            self.storages[id(array.storage)] = weakref.ref(array.storage), hand.storage
+            self.values[hand.storage] = self._of_path(array.storage.value)
 
     # -- the end
     def finish(self) -> None:
@@ -293,7 +335,7 @@ class Writer:
             leaf.array = None
             leaf.value.array = None
         first = self.begun_by
-        if first is None or self.prev is None:
+        if first is None or self.prev is None or self.spoiled:
             return
         self.prev.next = self.prev.next or end_of(self.prev)
         cursor = self.cursor
@@ -306,15 +348,15 @@ class Writer:
             cursor.branch(first.prev, first)
 
 
-def _is_there(result: Any) -> bool:
-    """Whether a result is of tensors that have their arrays."""
-    tensors = _tensors_in((result,))
-    return bool(tensors) and all([type(t) is not FreshTensor and type(t._array) is not LazyArray for t in tensors])
-
-
-def are_there(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Whether all tensors among arguments have their arrays."""
-    return all([type(t) is not FreshTensor and type(t._array) is not LazyArray for t in _tensors_in((*args, *named.values()))])
+def become(out: Place, result: Any, writer: Writer | None = None) -> None:
+    """Let tensors that were handed out be what a call has made."""
+    if type(out) is Several:
+        for place, r in zip(out.hands, result, strict=True):
+            become(place, r, writer)
+    elif isinstance(out, Hand) and type(out.t) is FreshTensor:
+        _transplant(out.t, result)
+        if writer is not None:
+            writer.met(out.t, out)
 
 
 def bind(record: Record, args: tuple[Any, ...], named: dict[str, Any]) -> bool:

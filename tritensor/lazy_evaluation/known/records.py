@@ -10,7 +10,7 @@ import numpy as np
 from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value
 from tritensor.ground.device import device
-from tritensor.ops.array import Layout
+from tritensor.ops.array import Layout, device_of, element_strides
 
 
 class Place:
@@ -82,6 +82,16 @@ class Hand(Layout):
         self.t: Any = None
 
 
+class View(Hand):
+    """A view of memory that is there: of `leaf`, `first` bytes from its first element. It is taken when somebody asks for more than its shape."""
+
+    __slots__ = ("leaf",)
+
+    def __init__(self, cursor: Any, array: Any, tracked: bool, leaf: Leaf, first: int) -> None:
+        super().__init__(cursor, tuple(array.shape), tuple(element_strides(array)), array.dtype, device_of(array), tracked, -1, first, False)
+        self.leaf = leaf
+
+
 class Several(Place):
     """Several results in one tuple, made anew at each call."""
 
@@ -100,34 +110,13 @@ class Record:
     """One call of a public function: `places` of its arguments, of which `a`, `b`, `c` are the first, and by name; `named` are values of the latter.
 
     call: the function; None where a look at the places alone does not tell whether the call is this one, which then `asked` says.
-    out: the place of its result. hands: those that it makes. calls: the calls of ops that it came to. writes: (storage number, value) of memory that
+    out: the place of its result. hands: those that it computes. views: those that it makes without a call. calls: the calls of ops that it came to. writes: (storage number, value) of memory that
     holds another value from here on. enabled: whether gradients were recorded. next: the record that followed last time, others: those that did before.
     """
 
     __slots__ = (
-        "a",
-        "asked",
-        "b",
-        "by_name",
-        "c",
-        "call",
-        "calls",
-        "count",
-        "derived",
-        "draws",
-        "enabled",
-        "ends",
-        "hands",
-        "leaves",
-        "long",
-        "named",
-        "next",
-        "others",
-        "out",
-        "places",
-        "prev",
-        "trail",
-        "writes",
+        "a", "asked", "b", "by_name", "c", "call", "calls", "count", "derived", "draws", "enabled", "ends", "hands", "leaves", "long", "named", "next",
+        "others", "out", "places", "prev", "trail", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, prev: Record | None, call: Any) -> None:
@@ -140,6 +129,7 @@ class Record:
         self.out: Any = NOTHING
         self.long: Any = None
         self.hands: tuple[Hand, ...] = ()
+        self.views: tuple[View, ...] = ()
         self.leaves: tuple[Leaf, ...] = ()
         self.calls: tuple[Call, ...] = ()
         self.writes: tuple[tuple[int, Value], ...] = ()
@@ -150,6 +140,11 @@ class Record:
         self.others: list[Record] = []
         self.ends: dict[Any, Any] = {}  # runs of a path that ends here, by what was held
         self.trail: Trail | None = None
+
+    def repeat(self) -> Any:
+        """Call it again, on the tensors of the run of now."""
+        args = [p.value() if type(p) is Group else p.t for p in self.places]
+        return self.long(*args, **{k: p.value() if type(p) is Group else p.t for k, p in self.by_name.items()})
 
 
 class Trail:
@@ -163,6 +158,7 @@ class Trail:
             r = r.prev
         self.records.reverse()
         self.hands = tuple([h for r in self.records for h in r.hands])
+        self.views = tuple([h for r in self.records for h in r.views])
         self.leaves = tuple([leaf for r in self.records for leaf in r.leaves])
         self.derived = tuple([d for r in self.records for d in r.derived])
         self.draws = tuple([d for r in self.records for d in r.draws])

@@ -1,0 +1,239 @@
+"""Machine calls: items of a plan on the CPU in a row, groups' machine functions and BLAS's products, as one table that machine code runs through."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tritensor.fusion.dataflow import NumberSlot
+from tritensor.fusion.graph import FORWARD
+from tritensor.fusion.running import room
+from tritensor.fusion.tapes import Fused
+from tritensor.ground.strides import contiguous_strides, memory_extent
+from tritensor.kernels.parts.tapes.cpu.arrangement import Memory as Lies
+from tritensor.kernels.parts.tapes.cpu.arrangement import arrange
+from tritensor.kernels.parts.tapes.cpu.programs import machine_code
+from tritensor.kernels.parts.tapes.cpu.text import NUMBERS
+from tritensor.llvm import products, workers
+from tritensor.llvm.address_table import addresses_of
+from tritensor.llvm.loops import SHARED
+
+if TYPE_CHECKING:
+    from tritensor.fusion.plan import Memory, Plan
+
+_CALL = 1 + workers.ARGUMENTS  # words of a call in a table
+_LINE = 64  # bytes at whose multiples temporaries begin
+_FEW = 24  # addresses, up to which Python writes them sooner than numpy
+_WORDS, _ROOM = "the table's own words", "temporaries"  # what addresses point to beside places
+
+
+class _Call(NamedTuple):
+    """One item as machine code calls it.
+
+    words: the arguments, or what its one argument points to (`apart`), zeros where addresses are to stand. addresses: (word, place, bytes ahead).
+    numbers: (word, code of struct, number or NumberSlot). scratch: (word, bytes) of memory that it needs while it runs.
+    """
+
+    address: int
+    words: list[int]
+    apart: bool
+    addresses: list[tuple[int, int, int]]
+    numbers: list[tuple[int, str, Any]]
+    scratch: list[tuple[int, int]]
+    reads: list[int]
+    makes: list[int]
+    held: Any = None
+
+
+class MachineCalls:
+    """Items in a row. first, end: which. makes: (place, memory) of the arrays that it leaves behind it; what nobody else reads is a temporary."""
+
+    def __init__(self, first: int, calls: list[_Call], makes: dict[int, Memory], temporaries: dict[int, int]) -> None:
+        self.first, self.end, self.makes = first, first + len(calls), makes
+        self._held = [c.held for c in calls]
+        offsets, self._bytes = _arena(calls, temporaries)
+        self.places = list(dict.fromkeys([p for c in calls for p in (*c.makes, *c.reads) if p not in temporaries]))
+        which = {_WORDS: 0, _ROOM: 1, **{p: k for k, p in enumerate(self.places, 2)}}
+        words: list[int] = [0] * (_CALL * len(calls))
+        patches: list[tuple[int, int, int]] = []
+        self._numbers: list[tuple[int, Any, NumberSlot]] = []
+        fixed: list[tuple[int, str, Any]] = []
+        for k, call in enumerate(calls):
+            words[_CALL * k], start = call.address, _CALL * k + 1
+            if call.apart:
+                patches.append((start, which[_WORDS], 8 * len(words)))
+                start = len(words)
+                words += call.words
+            else:
+                words[start : start + len(call.words)] = call.words
+            for word, place, ahead in call.addresses:
+                temporary = place in temporaries
+                patches.append((start + word, which[_ROOM if temporary else place], ahead + (offsets[place] if temporary else 0)))  # type: ignore[index]
+            for word, size in call.scratch:
+                patches.append((start + word, which[_ROOM], self._bytes))
+                self._bytes += _lines(size)
+            for word, code, number in call.numbers:
+                if type(number) is NumberSlot:
+                    self._numbers.append((8 * (start + word), struct.Struct(code).pack_into, number))
+                else:
+                    fixed.append((8 * (start + word), code, number))
+        self._words, self._count = array("q", words), len(calls)
+        for byte, code, number in fixed:
+            struct.pack_into(code, self._words, byte, number)
+        self._patches = patches
+        index, to, ahead = zip(*patches, strict=True)
+        self._index, self._to, self._ahead = np.array(index), np.array(to), np.array(ahead, np.int64)
+
+    def run(self, arrays: list[Any], numbers: Sequence[Any]) -> None:
+        """Run it on a plan's arrays, by place, to which it adds what it makes."""
+        for place, memory in self.makes.items():
+            arrays[place] = room(*memory)
+        words, temporaries = self._words[:], np.empty(self._bytes, np.uint8)
+        first = words.buffer_info()[0]
+        at = [first, *addresses_of([temporaries, *[arrays[p] for p in self.places]])]
+        if len(self._patches) <= _FEW:
+            for word, to, ahead in self._patches:
+                words[word] = at[to] + ahead
+        else:
+            np.frombuffer(words, np.int64)[self._index] = np.array(at)[self._to] + self._ahead
+        for byte, pack, number in self._numbers:
+            pack(words, byte, number.kind(numbers[number.place]))
+        workers.call_all(first, self._count)
+
+
+def tables_of(plan: Plan, leaves: Sequence[np.ndarray]) -> list[MachineCalls | int]:
+    """A plan's items in order: its places, but for those in a row that machine code runs through by itself. `leaves` tells how such arrays lie."""
+    lies: dict[int, Lies] = {k: (x.shape, x.strides, x.itemsize) for k, x in enumerate(leaves)}
+    dtypes = {k: x.dtype for k, x in enumerate(leaves)}
+    calls: list[_Call | None] = []
+    memories: dict[int, Memory] = {}
+    for item in plan.items:
+        if type(item) is Fused:
+            memories.update({o.place: plan.memory[o.place] for o in item.outs})
+            call = _group_call(item, memories)
+        else:
+            memories.update({p: m for p, m in zip(item.outs, item.results, strict=True) if m is not None and p >= 0})  # type: ignore[union-attr]
+            call = _product_call(item, lies, dtypes, memories)
+        calls.append(call)
+        made = call.makes if call is not None else [o.place for o in item.outs] if type(item) is Fused else [
+            p for p, sure in zip(item.outs, item.lies, strict=True) if sure and p >= 0  # type: ignore[union-attr]
+        ]  # fmt: skip
+        for p in made:
+            m = memories[p]
+            lies[p], dtypes[p] = (m.shape, tuple([s * m.dtype.itemsize for s in m.strides]), m.dtype.itemsize), m.dtype
+    ends = [k for k, c in enumerate(calls) if c is None]
+    found: list[MachineCalls | int] = []
+    readers = _readers(plan)
+    for before, end in pairwise([-1, *ends, len(calls)]):
+        run = [c for c in calls[before + 1 : end] if c is not None]
+        if run:
+            inside = range(before + 1, end)
+            mine = [p for c in run for p in c.makes]
+            temporary = {p: _size(memories[p]) for p in mine if all([k in inside for k in readers.get(p, ())])}
+            found.append(MachineCalls(before + 1, run, {p: memories[p] for p in mine if p not in temporary}, temporary))
+        if end < len(calls):
+            found.append(end)
+    return found
+
+
+def _readers(plan: Plan) -> dict[int, list[int]]:
+    """Which items read each place; one more than there are stands for the plan's caller."""
+    from tritensor.fusion.plan import places_in
+
+    found: dict[int, list[int]] = {}
+    for k, item in enumerate(plan.items):
+        for p in [x.place for x in item.inputs] if type(item) is Fused else places_in(item.given):  # type: ignore[union-attr]
+            found.setdefault(p, []).append(k)
+    for w in plan.wanted:
+        found.setdefault(w.place, []).append(len(plan.items))
+    return found
+
+
+def _group_call(group: Fused, memories: dict[int, Memory]) -> _Call | None:
+    """A group of few elements; None where its machine function may give up, or threads share it."""
+    operands = [*group.outs, *group.inputs]
+    if 0 in group.shape or any([min(memories[o.place].strides, default=0) < 0 or memories[o.place].device.type != "cpu" for o in group.outs]):
+        return None
+    lies = tuple([(o.shape, tuple([s * o.dtype.itemsize for s in o.strides]), o.dtype.itemsize) for o in operands])
+    arranged = arrange(group.shape, lies, len(group.outs), len(group.shape) - group.kept)
+    program = None if arranged is None else machine_code(group.tape, arranged.kinds)
+    if arranged is None or program is None or program.gives_up or arranged.elements >= SHARED:
+        return None
+    words, addresses, scratch = list(arranged.sizes), [], []
+    for o, steps in zip(operands, arranged.strides, strict=True):
+        addresses.append((len(words), o.place, o.first))
+        words += [0, *steps]
+    for kept, item in enumerate(program.kept):
+        scratch.append((len(words), program.row_bytes(arranged, kept)))
+        words += [0, 0, 0, item * arranged.sizes[3]]
+    numbers = [(len(words) + k, "d" if NUMBERS[d] == "f64" else "q", x) for k, (d, x) in enumerate(zip(group.tape.numbers, group.numbers, strict=True))]
+    words += [0] * len(numbers)
+    reads, makes = [o.place for o in group.inputs], [o.place for o in group.outs]
+    return _Call(program.address, words, True, addresses, numbers, scratch, reads, makes)
+
+
+def _product_call(item: Any, lies: dict[int, Lies], dtypes: dict[int, np.dtype], memories: dict[int, Memory]) -> _Call | None:
+    """A product of two matrices as BLAS's own function; None for any other call."""
+    from tritensor.fusion.plan import View, Whole
+
+    if item.name != "matmul" or item.corner != FORWARD or len(item.outs) != 1 or item.outs[0] < 0:
+        return None
+    (place,) = item.outs
+    given = []
+    for x in item.given:
+        if type(x) is Whole and x.place in lies:
+            given.append((x.place, lies[x.place][0], lies[x.place][1], dtypes[x.place], 0))
+        elif type(x) is View:
+            given.append((x.place, x.shape, tuple([s * x.dtype.itemsize for s in x.strides]), x.dtype, x.first))
+        else:
+            return None
+    made = memories[place]
+    if made.device.type != "cpu" or made.strides != contiguous_strides(made.shape):
+        return None
+    (a, _, _, kind, ahead_a), (b, _, _, other, ahead_b) = given
+    if kind != other or kind != made.dtype:
+        return None
+    found = products.small_call([(shape, strides) for _, shape, strides, _, _ in given], kind)
+    if found is None:
+        return None
+    address, words, held = found
+    addresses = [(products.LEFT, a, ahead_a), (products.RIGHT, b, ahead_b), (products.RESULT, place, 0)]
+    return _Call(address, words, False, addresses, [], [], [a, b], [place], held)
+
+
+# -- memory
+def _lines(size: int) -> int:
+    return -(-size // _LINE) * _LINE
+
+
+def _size(m: Memory) -> int:
+    """Bytes from the first element to behind the last."""
+    return _lines((memory_extent(m.shape, m.strides)[1] + 1) * m.dtype.itemsize)
+
+
+def _arena(calls: list[_Call], sizes: dict[int, int]) -> tuple[dict[int, int], int]:
+    """Where each temporary begins, so that two that live at the same time never share a byte, and how many bytes they take: each in the first gap that
+    holds it."""
+    ends = {p: k for k, c in enumerate(calls) for p in (*c.makes, *c.reads)}
+    offsets: dict[int, int] = {}
+    living: list[tuple[int, int, int]] = []  # (first byte, end, the call that reads it last), by first byte
+    total = 0
+    for k, call in enumerate(calls):
+        living = [x for x in living if x[2] >= k]
+        for p in call.makes:
+            if p not in sizes:
+                continue
+            at = 0
+            for first, end, _ in living:
+                if at + sizes[p] <= first:
+                    break
+                at = max(at, end)
+            offsets[p] = at
+            living = sorted([*living, (at, at + sizes[p], ends[p])])
+            total = max(total, at + sizes[p])
+    return offsets, total
