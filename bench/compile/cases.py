@@ -170,7 +170,7 @@ def _of_torch(side: str) -> tuple[Any, Callable[..., Any]]:
         **{name: getattr(torch, name) for name in names}, mean=lambda x: x.mean(-1, keepdim=True), total=lambda x: x.sum(-1, keepdim=True),
         largest=lambda x: x.amax(-1, keepdim=True),
     )  # fmt: skip
-    return lib, torch.compile if side == "torch.compile" else lambda f: f
+    return lib, {"torch.compile": getattr(torch, "compile", None), "lazy": lazily}.get(side) or (lambda f: f)
 
 
 def _of_jax() -> Any:
@@ -223,11 +223,11 @@ def with_torch(case: Case, given: tuple[np.ndarray, ...], side: str) -> Callable
     lib, made = _of_torch(side)
     tensors = [torch.from_numpy(a.copy()) for a in given]
     if not case.weights:
-        forward = made(functools.partial(case.formula, lib) if side != "torch.compile" else lambda *x: case.formula(lib, *x))
-        forward = lazily(forward) if side == "lazy" else forward
-        return lambda: forward(*tensors)
+        forward = made(lambda *given: case.formula(lib, *given))
+        return functools.partial(forward, *tensors)
     weights = [w.requires_grad_() for w in tensors[-case.weights :]]
-    optimizer, loss_of = torch.optim.SGD(weights, lr=RATE), made(_loss(case.formula, lib))
+    optimizer, loss_of = torch.optim.SGD(weights, lr=RATE), _loss(case.formula, lib)
+    loss_of = loss_of if side == "lazy" else made(loss_of)
 
     def step() -> Any:
         optimizer.zero_grad()
@@ -236,7 +236,7 @@ def with_torch(case: Case, given: tuple[np.ndarray, ...], side: str) -> Callable
         optimizer.step()
         return loss, *weights
 
-    return lazily(step) if side == "lazy" else step
+    return made(step) if side == "lazy" else step
 
 
 def build(side: str, case: str, keep: str = "") -> Callable[[], Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,7 +56,7 @@ def lines_of_known(found: Mapping[str, Taken], beside: Sequence[str]) -> list[st
     for case, t in found.items():
         text = f"{case:<40}" + (f"{t.medians[LAZY] * 1e6:>12.1f}" if LAZY in t.medians else f"{'-':>12}")
         for side in beside:
-            ratio, best = t.ratio(side), t.best_ratio(side)
+            ratio, best = t.ratio(side), t.ratio(side, best=True)
             text += f"{'-' if ratio is None else f'{ratio:.2f} ({best:.2f})':>20}"
         lines += [text, *[f"    {side} FAILED {error}" for side, error in t.failed.items()]]
     means = [mean(found, side) for side in beside]
@@ -86,6 +87,16 @@ def lines_of_first(found: Mapping[str, Mapping[str, Any]], sides: Sequence[str])
     return lines
 
 
+def lazy_launches() -> list[Any]:
+    """The figures of bench/static/lazy_figures.py, printed."""
+    os.environ.pop("TRITON_INTERPRET", None)  # read when a kernel is defined
+    from bench.static import figures_table, lazy_figures
+
+    found = list(lazy_figures.figures())
+    print("\n".join(["", *figures_table.lines(found, [])]), flush=True)
+    return found
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m bench compile", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -114,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
     cases = [case for case in CASES if not given.only or any(part in case for part in given.only)]
     made: dict[str, Any] = {"cpu": processor(), "commit": commit(), "versions": versions(), "missing": missing}
     failed = False
-    if given.known or not given.first:
+    if given.known or not (given.first or given.launches):
         found = known(of, cases, given.rounds, given.seconds)
         beside = [side for side in BESIDE if side in {library.name for library in of}]
         print("\n".join([*lines_of_known(found, beside), *lines_of_asked(found)]), flush=True)
@@ -127,6 +138,8 @@ def main(arguments: Sequence[str]) -> int:
         made["first"] = first(compilers, cases)
         print("\n".join(lines_of_first(made["first"], [library.name for library in compilers])), flush=True)
         failed = failed or any(isinstance(own[LAZY], str) for own in made["first"].values())
+    if given.launches:
+        made["launches"] = {f.name: [f.value, f.asked] for f in lazy_launches()}
     if given.json:
         given.json.write_text(json.dumps(made, indent=1) + "\n")
     return int(failed)
