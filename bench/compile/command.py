@@ -106,6 +106,9 @@ def parser() -> argparse.ArgumentParser:
         "--first", action="store_true", help="the first call of each in a process of its own, and in a second one; minutes with torch"
     )
     made.add_argument(
+        "--launches", action="store_true", help="launches and bytes on a GPU that is not there, as in `bench static --figures`"
+    )
+    made.add_argument(
         "--peer", type=lambda text: text.split(","), default=[], metavar="torch,jax", help="beside ours; jax=PYTHON: of another environment"
     )
     made.add_argument(
