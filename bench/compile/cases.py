@@ -247,5 +247,6 @@ def build(side: str, case: str, keep: str = "") -> Callable[[], Any]:
     if keep:
         found = step()
         several = found if isinstance(found, tuple) else () if found is None else (found,)
-        np.savez(keep, *[np.asarray(x.detach() if hasattr(x, "detach") else x) for x in several])
+        # a copy: memory that numpy has been shown is watched from then on
+        np.savez(keep, *[np.asarray(x.detach().clone() if hasattr(x, "detach") else x) for x in several])
     return step
