@@ -221,7 +221,7 @@ def with_torch(case: Case, given: tuple[np.ndarray, ...], side: str) -> Callable
     import torch
 
     lib, made = _of_torch(side)
-    tensors = [torch.from_numpy(a.copy()) for a in given]
+    tensors = [torch.tensor(a) for a in given]
     if not case.weights:
         forward = made(lambda *given: case.formula(lib, *given))
         return functools.partial(forward, *tensors)
