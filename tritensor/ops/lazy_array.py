@@ -67,6 +67,8 @@ def is_lent(t: Any) -> bool:
         if getrefcount(array.base) > _ALONE:
             return True
         array = array.base
+    if array.base is not None:  # another library's memory, or a buffer: who holds that nobody knows
+        return True
     cease_to_share(array)
     return False
 
