@@ -10,6 +10,10 @@ import sys
 COMMANDS = {
     "host": ("bench.cpu.host", "host cost of tiny ops"),
     "small": ("bench.small.command", "programs of many small ops on the CPU, and their actions one by one (--peer: beside torch)"),
+    "compile": (
+        "bench.compile.command",
+        "formulas and cells written by hand, lazily, beside eager (--peer: torch, torch.compile, jax.jit)",
+    ),
     "train": ("bench.cpu.train", "training steps"),
     "ops": ("bench.cpu.ops", "every op of the table on the CPU (--peer: every function beside torch)"),
     "optim": ("bench.cpu.optim", "a step of every optimizer"),

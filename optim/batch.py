@@ -16,7 +16,7 @@ from tritensor.kernels.optimizers.gpu_table import GpuTable
 from tritensor.kernels.optimizers.step_formula import StepFormula
 from tritensor.kernels.parts.copying import to_c_order, write
 from tritensor.ops.array import CudaArray, from_host, is_contiguous
-from tritensor.ops.lazy_array import LazyArray, compute_now, run_before_write, settle, waiting
+from tritensor.ops.lazy_array import LazyArray, at_once, run_before_write, settle, waiting
 from tritensor.ops.strided_array import MetaArray
 from tritensor.optim.plan import Plan
 from tritensor.optim.state import is_on_gpu, refuse_in_capture, to_number
@@ -35,9 +35,9 @@ class Batch:
     def __init__(self, formula: StepFormula, params: list[Tensor], entries: list[dict[str, Any]]) -> None:
         self.formula, self.params, self.entries = formula, params, entries
         self.device = params[0].device
-        compute_now(*params, *[e[name] for e in entries for name in (*formula.scalars, *formula.states)])
-        # one array for all steps, so that a launch reads it at once; a view of it is what the state dict shows
-        self.scalars = _gather_scalars(formula.scalars, entries, params[0]) if formula.scalars else None
+        with at_once(*params, *[e[name] for e in entries for name in (*formula.scalars, *formula.states)]):
+            # one array for all steps, so that a launch reads it at once; a view of it is what the state dict shows
+            self.scalars = _gather_scalars(formula.scalars, entries, params[0]) if formula.scalars else None
         self.arrays = [p._array for p in params]
         self.tensors = [[e[name] for name in formula.states] for e in entries]
         names = (*formula.scalars, *formula.states)

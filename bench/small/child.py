@@ -75,9 +75,9 @@ def statement(kind: str, setup: str, body: str) -> Loop:
     return known["loop"]
 
 
-def workload(kind: str, file: str) -> Loop:
-    """The steps of a file's `build()`."""
-    step = runpy.run_path(file)["build"]()
+def workload(kind: str, file: str, **given: str) -> Loop:
+    """The steps of a file's `build()`, which takes what is given besides."""
+    step = runpy.run_path(file)["build"](**given)
 
     def loop(calls: int) -> None:
         for _ in range(calls):
@@ -106,7 +106,7 @@ HOW: dict[str, Callable[..., Loop]] = {"statement": statement, "workload": workl
 
 
 def answers(kind: str, questions: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """One for each question: nothing once a loop is built, the processor seconds of one call and of the process, or the error's first line."""
+    """One for each question: nothing once a loop is built, the seconds of one call and the process's, or the error's first line. `wall` is by the clock."""
     loops: dict[str, Loop] = {}
     for text in questions:
         asked = json.loads(text)
@@ -116,10 +116,10 @@ def answers(kind: str, questions: Iterator[str]) -> Iterator[dict[str, Any]]:
                 loops[label] = HOW[how](kind, **asked)
                 yield {}
             else:
-                loop, calls, start = loops[asked["run"]], asked["calls"], time.process_time()
+                loop, calls, begun, start = loops[asked["run"]], asked["calls"], time.perf_counter(), time.process_time()
                 loop(calls)
                 end = time.process_time()
-                yield {"seconds": (end - start) / calls, "process": end}
+                yield {"seconds": (end - start) / calls, "process": end, "wall": (time.perf_counter() - begun) / calls}
         except (Exception, SystemExit) as error:
             yield {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
 

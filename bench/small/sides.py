@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 CHILD = Path(__file__).with_name("child.py")
 ESTIMATES = 3  # runs that say how many calls a round is; in one of them ours may learn its plans, which takes as long as thousands of calls
+CACHES = ("TRITENSOR_CACHE", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
 OURS, TORCH, FLOOR, JAX = "tritensor", "torch", "numpy", "jax"
 
 
@@ -25,11 +26,12 @@ class FailedError(Exception):
 
 
 class Library(NamedTuple):
-    """A name to print; the kind of its statements, "torch", "numpy" or "jax"; of ours the folder that holds the package."""
+    """A name to print; the kind of its statements, "torch", "numpy" or "jax"; of ours the folder that holds the package; which Python runs it."""
 
     name: str
     kind: str
     path: Path | None = None
+    python: str = sys.executable
 
 
 def libraries(peer: bool, trees: Sequence[str] = (), arrays: bool = False) -> list[Library]:
@@ -56,19 +58,22 @@ def environment(path: Path | None) -> dict[str, str]:
     threads = os.environ.get("OMP_NUM_THREADS", "1")
     env = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH")}
     env |= {f"{name}_NUM_THREADS": threads for name in ("OMP", "OPENBLAS", "MKL")} | {"PYTHONWARNINGS": "ignore", "JAX_PLATFORMS": "cpu"}
+    if threads == "1":
+        env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     return env if path is None else env | {"PYTHONPATH": str(path)}
 
 
 class Side:
-    """A library's process. A context; it works in a folder of its own, which goes with it."""
+    """A library's process. A context; it works in a folder of its own, which goes with it. `cache`: where compilers keep what they make (None: as ever)."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, cache: str | None = None) -> None:
         self.library = library
+        kept = {} if cache is None else dict.fromkeys(CACHES, cache)
         self._folder = tempfile.TemporaryDirectory()
         self._said = open(os.path.join(self._folder.name, "stderr"), "w+")  # noqa: SIM115
         run = ["-m", "tritensor.run"] if library.path else []
         self._process = subprocess.Popen(
-            [sys.executable, *run, str(CHILD), library.kind], env=environment(library.path), cwd=self._folder.name,
+            [library.python, *run, str(CHILD), library.kind], env=environment(library.path) | kept, cwd=self._folder.name,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True,
         )  # fmt: skip
 
@@ -125,7 +130,16 @@ def summary(times: Mapping[str, Sequence[float]], failed: Mapping[str, str]) -> 
 
 
 def in_turn(sides: Sequence[Side], asked: Mapping[str, Mapping[str, dict[str, Any]]], rounds: int, seconds: float) -> dict[str, Found]:
-    """{label: what it took} of {label: {kind of library: what to build}}; a kind that is left out is not asked.
+    """{label: what it took} of {label: {kind of library: what to build}}; see `rounds_in_turn`."""
+    times, failed = rounds_in_turn(sides, asked, rounds, seconds)
+    return {label: summary(times[label], failed[label]) for label in asked}
+
+
+def rounds_in_turn(
+    sides: Sequence[Side], asked: Mapping[str, Mapping[str, dict[str, Any]]], rounds: int, seconds: float
+) -> tuple[dict[str, dict[str, list[float]]], dict[str, dict[str, str]]]:
+    """{label: {side: seconds of a call in each round}}, {label: {side: error}} of {label: {kind of library: what to build}}; a kind that is left out is
+    not asked.
 
     A round calls everything once for about so many seconds, each label's sides one after another, so that the rounds of a label lie far apart and
     what disturbs the machine for a second spoils one of them. The first calls, which may compile and fill caches, are left out.
@@ -154,4 +168,4 @@ def in_turn(sides: Sequence[Side], asked: Mapping[str, Mapping[str, dict[str, An
                     work(label, side)
                 except FailedError as error:
                     failed[label][side.library.name] = str(error)
-    return {label: summary(times[label], failed[label]) for label in asked}
+    return times, failed

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import triton
 
+from bench.static import lazy_figures
 from bench.static.figures import Figure, compiled, counted
 from bench.static.table import RESULTS, minor
 
@@ -60,7 +61,7 @@ def main(update: bool, processes: int | None) -> None:
     """Measure, print, write with `update`; exits with 1 where a figure is worse than the table and is not to be written."""
     path = path_for(triton.__version__)
     before = load(path)
-    found = [*counted(), *compiled(processes)]
+    found = [*counted(), *lazy_figures.figures(), *compiled(processes)]
     print("\n".join(lines(found, before)))
     if update:
         save(path, found, triton.__version__)

@@ -1,4 +1,4 @@
-"""Segments run by plans: results, errors of single calls, memory that users see."""
+"""Segments run by plans: results, errors of single calls, memory that users see, what ends one."""
 
 from __future__ import annotations
 
@@ -42,3 +42,16 @@ def test_results_do_not_share_memory() -> None:
     a[0] = 100
     assert b.numpy()[0] == 1
     assert y.numpy()[0] == 1
+
+
+def test_tables_of_an_optimizer_are_made_once_in_regions() -> None:
+    for _ in range(3):  # the second is made on a path that is known
+        params = [tt.randn(3, device="cuda").requires_grad_() for _ in range(2)]
+        optimizer, batches = tt.optim.AdamW(params, lr=0.1), set()
+        for _ in range(3):
+            with tt.lazy():
+                optimizer.zero_grad()
+                (params[0] * params[1]).sum().backward()
+                optimizer.step()
+            batches |= {id(b) for found in optimizer._batches.values() for b in found}
+        assert len(batches) == 1

@@ -25,6 +25,7 @@ and the machine. This page is written by `python -m tests.pages.performance_page
 |---|---|---|
 | `python -m bench host` | what a tiny op costs the host: lookup, shape rule, graph node, launch; without a GPU the launch goes to a stub of the driver in C; ops one after another | torch, where it is installed |
 | `python -m bench small` | programs of many small ops on the CPU, single calls, and calls one after another; `--programs`, `--first`: whole programs; `--tree NAME=PATH`: another checkout | `--peer`: torch; numpy, and jax where it is installed |
+| `python -m bench compile` | formulas and cells written by hand, inside `tt.lazy()`: calls that are known, with what is asked beside what was measured; `--first`: first calls in fresh processes | eager, in turn; `--peer torch,jax`: torch, torch.compile, jax.jit, results compared first |
 | `python -m bench train` | whole training steps on the CPU | torch, in processes of its own, in turn |
 | `python -m bench ops` | every op on the CPU, forward and backward | `--peer`: torch |
 | `python -m bench optim` | a step of every optimizer on the CPU | torch |
@@ -75,7 +76,8 @@ What decides how fast the large kernels are can be counted without a GPU, and CI
 and bytes are those of one call or one training step; bytes come from memory or go there, what a launch reads or writes of an array once, and what is needed is
 each operand as often as the formula reads it. A kernel whose instructions need more clocks to issue than its products need on the tensor cores waits for itself;
 a wave is as many programs as the GPU holds at once, and its last one should be full; lane instructions a byte say how far a kernel that moves memory is from what
-memory can deliver (an H200: about 7), counted on the longest way through the code. The predicted time is a lower bound.
+memory can deliver (an H200: about 7), counted on the longest way through the code. The predicted time is a lower bound. What is marked lazy is the same
+program inside `tt.lazy()` once its path is known; GB of arguments are the arrays of all launches, each as often as a launch names it.
 
 """.splitlines()
 EVERY = """Every kernel launch of the op table is compiled for GPUs that are not here, and the machine code is read. *Spilled* are kernels that keep
