@@ -82,10 +82,10 @@ class Generator:
         if running.levels:
             # Inside vmap with different randomness each example has its share of the stream.
             blocks *= factor_of_draws()
-        if here.capture is not None:
-            return here.capture.draw(self, blocks)
         if here.places:
             return here.places.pop(0)  # type: ignore[no-any-return]
+        if here.capture is not None:
+            return here.capture.draw(self, blocks)
         place = self.take(blocks)
         if here.noting is not None:
             here.noting.note_draw(blocks if self is default_generator else None, place)

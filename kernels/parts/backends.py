@@ -21,6 +21,7 @@ from tritensor.cuda.jit import unread
 from tritensor.ground.errors import RegistrationError
 from tritensor.kernels.parts.cpu import special
 from tritensor.kernels.parts.cpu.complex_functions import complex_power
+from tritensor.kernels.parts.random_words import draws_on_cpu
 from tritensor.ops.table import ops
 
 
@@ -222,6 +223,8 @@ def translate(formula: Any, backend: Any) -> types.FunctionType:
     fn = body(formula)
     if fn.__module__ == _MATHS:  # a function of maths as a formula: its body is Triton's own
         return getattr(backend, fn.__name__)  # type: ignore[no-any-return]
+    if fn.__module__ == _DRAWS:
+        return getattr(vars(backend).get("draws", draws_on_cpu.on_numpy), fn.__name__)  # type: ignore[no-any-return]
     names: dict[str, Any] = {**fn.__globals__, "maths": backend}
     for name in fn.__code__.co_names:
         other = fn.__globals__.get(name)
@@ -247,7 +250,7 @@ def in_numpy(formula: Any) -> types.FunctionType:
     return translate(formula, on_numpy)
 
 
-_SPECIAL, _MATHS = f"{__package__}.special", f"{__package__}.maths"
+_SPECIAL, _MATHS, _DRAWS = f"{__package__}.special", f"{__package__}.maths", f"{__package__}.random_words.draws"
 
 
 def untranslatable_calls(formula: Any, seen: frozenset[int] = frozenset()) -> list[str]:

@@ -10,12 +10,17 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.ground.errors import ArgumentError
-from tritensor.kernels.parts.allocation import allocate
+from tritensor.ground.thread_state import here
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.allocation import allocate, allocate_result
 from tritensor.kernels.parts.copying import to_c_order, to_elementwise_layout
+from tritensor.kernels.parts.elementwise import run, scalar, unchanged
+from tritensor.kernels.parts.random_words import draws
 from tritensor.kernels.parts.random_words.dropout_mask import dropped, kept_scale, threshold
 from tritensor.kernels.parts.random_words.philox import draw_origin, in_order, kernel_seed, philox
 from tritensor.kernels.random.plain_numbers import words
 from tritensor.ops.array import CudaArray
+from tritensor.ops.replay.steps import Pointwise
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 from tritensor.random import blocks_used
 
@@ -48,7 +53,32 @@ def shape(x: Any, *, p: float, seed: int, offset: int) -> Spec:
     return Spec(tuple(x.shape), x.dtype)
 
 
+@triton.jit
+def _kept(x, word, last, scale):
+    """x scaled where its word lies above the last that drops it."""
+    return maths.where(word > last, x * scale, 0.0)
+
+
+def _steps(x: CudaArray, p: float, seed: int, offset: int) -> CudaArray | None:
+    """The result where steps are recorded; None where a kernel is to be launched."""
+    words = draws.noted(draws.words, x.shape, np.dtype(np.int32), x, seed, offset)
+    if words is None:
+        return None
+    y = allocate_result((x,), x.shape, x.dtype)
+    if threshold(p) == 0:
+        run((unchanged,), ((0,),), (x,), (y,), x.dtype)
+    else:
+        # of p = 1 the last of all
+        last = np.int32(threshold(p) - 1 - (1 << 31))
+        here.recorder.steps.append(
+            Pointwise((_kept,), ((0, 1, 2, 3),), (x, words, last, scalar(kept_scale(p), x.dtype)), (y,), x.dtype == np.float64)
+        )
+    return y
+
+
 def forward(x: CudaArray, *, p: float, seed: int, offset: int) -> CudaArray:
+    if (y := _steps(x, p, seed, offset)) is not None:
+        return y
     given, x = x, to_c_order(x)
     y = allocate(x.shape, x.dtype, x.device)
     grid = (triton.cdiv(blocks_used(x.size, 32), BLOCK),)

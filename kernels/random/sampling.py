@@ -30,7 +30,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned
 from tritensor.kernels.parts.filling import refuse_negative_size
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
-from tritensor.kernels.parts.random_words import philox_llvm
+from tritensor.kernels.parts.random_words import draws, philox_llvm
 from tritensor.kernels.parts.random_words.normal import numpy_polar, polar
 from tritensor.kernels.parts.random_words.philox import AHEAD, CHUNK, ahead, draw_origin, in_order, kernel_seed, numpy_words, philox
 from tritensor.kernels.random.plain_numbers import normals, uniforms, words
@@ -274,6 +274,8 @@ def _randperm(*, n: int, seed: int, offset: int, dtype: np.dtype, device: Device
 
 # --- device
 def _rand_forward(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> CudaArray:
+    if (drawn := draws.noted(draws.UNIFORMS[dtypes.of(dtype).name], shape, dtype, device, seed, offset)) is not None:
+        return drawn
     y = allocate(shape, dtype, device)
     blocks = blocks_used(y.size, word_bits(dtype))
     kept, double = _KEPT[dtypes.of(dtype).name], dtype == np.float64
@@ -282,6 +284,8 @@ def _rand_forward(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.d
 
 
 def _randn_forward(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> CudaArray:
+    if (drawn := draws.noted(draws.NORMALS[dtypes.of(dtype).name], shape, dtype, device, seed, offset)) is not None:
+        return drawn
     y = allocate(shape, dtype, device)
     blocks = blocks_used(y.size, word_bits(dtype))
     launch(_randn_kernel, (triton.cdiv(blocks, BLOCK),), y, y.size, *kernel_seed(seed, offset), DOUBLE=dtype == np.float64, BLOCK=BLOCK)

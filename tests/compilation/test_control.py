@@ -12,7 +12,6 @@ from tritensor import nn
 from tritensor.fusion import structure
 from tritensor.ops.lazy_array import LazyArray
 
-pytestmark = pytest.mark.eager
 compiler: Any = tt.compiler
 
 

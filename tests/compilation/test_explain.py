@@ -21,7 +21,6 @@ from tritensor.compilation.printed import Graph, leaves_of
 from tritensor.lazy_evaluation import segment as segments
 from tritensor.ops.lazy_array import at_once
 
-pytestmark = pytest.mark.eager
 HERE = Path(__file__).name
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.dispatch import dispatcher
-from tritensor.ground.thread_state import here
-from tritensor.ops.lazy_array import LazyArray, waiting
+from tritensor.ops.lazy_array import LazyArray
 
 
 def twice(x: tt.Tensor) -> tt.Tensor:
@@ -45,19 +41,6 @@ def test_decorators() -> None:
         return f(x) + 1
 
     assert g(tt.ones(1)).item() == 3
-
-
-def test_ops_inside_wait_and_results_do_not() -> None:
-    seen = []
-
-    @tt.compile
-    def f(x: tt.Tensor) -> tt.Tensor:
-        y = x * 2
-        seen.append(kind_of(y))
-        return y + 1
-
-    assert kind_of(f(tt.ones(2))) is np.ndarray
-    assert seen == [LazyArray]
 
 
 def test_methods() -> None:
@@ -123,7 +106,6 @@ def test_generators_are_compiled_step_by_step() -> None:
     assert inspect.isgeneratorfunction(steps)
     made = steps(tt.ones(2))
     assert next(made).tolist() == [2, 2]
-    assert kind_of(tt.ones(1) * 2) is np.ndarray  # between the steps its caller runs
     assert made.send(3).tolist() == [3, 3]
     assert made.throw(KeyError()).tolist() == [100, 100]
     with pytest.raises(StopIteration, match="over"):
@@ -169,67 +151,6 @@ def test_coroutines_and_asynchronous_generators() -> None:
     assert seen == [LazyArray] * 3
 
 
-@pytest.mark.eager
-def test_an_error_leaves_what_was_written_and_closes_the_region() -> None:
-    @tt.compile
-    def f(x: tt.Tensor, state: tt.Tensor) -> tt.Tensor:
-        state.add_(1)
-        raise KeyError("of the user's")
-
-    state = tt.zeros(2)
-    with pytest.raises(KeyError, match="of the user's"):
-        f(tt.ones(1), state)
-    assert (here.segment, dispatcher.lazy_regions, len(waiting)) == (None, 0, 0)
-    assert state.tolist() == [1, 1]
-    with pytest.raises(tt.ShapeError, match="matmul"):
-        tt.compile(lambda x: x @ x)(tt.ones(2, 3))
-    assert here.segment is None
-
-
-@pytest.mark.eager
-def test_errors_of_values_name_op_and_line() -> None:
-    @tt.compile
-    def f(table: tt.Tensor, i: tt.Tensor) -> tt.Tensor:
-        return tt.nn.functional.embedding(i, table)
-
-    with pytest.raises(IndexError, match="index 7") as found:
-        f(tt.ones(3, 2), tt.tensor([7]))
-    assert "in embedding, called at" in found.value.__notes__[0]
-    assert here.segment is None
-
-
-@pytest.mark.eager
-def test_threads_have_regions_of_their_own() -> None:
-    found: dict[int, float] = {}
-
-    def work(i: int) -> None:
-        w = tt.ones(4, requires_grad=True)
-        for _ in range(3):
-            tt.compile(lambda w: (w * i).sum())(w).backward()
-        assert w.grad is not None
-        found[i] = w.grad.sum().item()
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert found == {i: 12 * i for i in range(4)}
-    # of threads that have ended no region is open, and nothing waits
-    assert (dispatcher.lazy_regions, len(waiting)) == (0, 0)
-
-
-@pytest.mark.eager
-def test_what_a_thread_has_left_waiting_others_may_ask_for() -> None:
-    left = []
-    t = threading.Thread(target=lambda: left.append(tt.compile(twice)(tt.ones(2, requires_grad=True))))
-    t.start()
-    t.join()
-    assert dispatcher.lazy_regions == 0
-    assert kind_of(left[0]) is LazyArray
-    assert left[0].tolist() == [2, 2]
-
-
 def test_transforms_of_compiled_functions_and_compiled_transforms() -> None:
     def cube(x: tt.Tensor) -> tt.Tensor:
         return (x**3).sum()
@@ -271,20 +192,3 @@ def test_what_cannot_be_called_is_refused() -> None:
 
 def test_options_of_pytorch_are_accepted() -> None:
     assert tt.compile(twice, options={"max-autotune": True, "triton.cudagraphs": False})(tt.ones(1)).item() == 2
-
-
-@pytest.mark.eager
-def test_backends() -> None:
-    seen = []
-
-    def f(x: tt.Tensor) -> tt.Tensor:
-        seen.append(kind_of(x * 2))
-        return x
-
-    for backend in ("tritensor", "inductor", "aot_eager", "cudagraphs", None):
-        tt.compile(f, backend=backend)(tt.ones(1))
-    assert seen == [LazyArray] * 5
-    tt.compile(f, backend="eager")(tt.ones(1))
-    assert seen[-1] is np.ndarray
-    assert tt.compile(f, disable=True) is f
-    assert tt.compile(disable=True)(f) is f

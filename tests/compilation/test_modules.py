@@ -6,7 +6,6 @@ import copy
 import pickle
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tritensor as tt
@@ -104,26 +103,6 @@ def test_moving_and_walking() -> None:
     assert compiled._orig_mod.weight.dtype is tt.float64
     compiled.requires_grad_(False)
     assert not any(p.requires_grad for p in compiled.parameters())
-
-
-@pytest.mark.eager
-def test_compiled_in_place() -> None:
-    model = nn.Linear(2, 2)
-    seen: list[type] = []
-    model.register_forward_hook(lambda m, a, y: seen.append(type(y._array)))
-    assert model.compile(mode="default") is None
-    assert callable(model._compiled_call_impl)
-    with tt.no_grad():
-        model(tt.ones(1, 2))
-    assert seen == [LazyArray]
-    assert list(model.state_dict()) == ["weight", "bias"]
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(nn.Linear(1, 1)))):
-        assert other._compiled_call_impl is None
-    model._compiled_call_impl = None
-    seen.clear()
-    with tt.no_grad():
-        model(tt.ones(1, 2))
-    assert seen == [np.ndarray]
 
 
 def test_a_shallow_copy_of_one_that_is_compiled_in_place_is_called_itself() -> None:

@@ -72,7 +72,7 @@ def check_order(plan: Plan) -> None:
     """Raise AssertionError where an item of a plan reads what is not there yet, or is gone."""
     there = set(range(plan.given))
     for item, last in zip(plan.items, plan.last, strict=True):
-        read = {x.place for x in item.inputs} if type(item) is Fused else plan_reads(item)
+        read = set(item.reads) if type(item) is Fused else plan_reads(item)
         assert read <= there, (item, read - there)
         there |= {o.place for o in item.outs} if type(item) is Fused else set(item.outs)
         there -= set(last)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import Counter
@@ -18,9 +19,12 @@ from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.kernels.elementwise import arithmetic
 from tritensor.kernels.parts import elementwise, maths, reduction
 from tritensor.kernels.parts.formulas import activations
+from tritensor.kernels.parts.gemm import gemm, run_product
+from tritensor.kernels.parts.random_words import draws
 from tritensor.kernels.parts.rows.row_tapes import run_rows
 from tritensor.kernels.parts.tapes.pointwise import run_tape
-from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
+from tritensor.kernels.parts.tapes.tape import INDEX, Fold, Places, Step, Tape
+from tritensor.kernels.random.dropout import _kept
 from tritensor.kernels.reductions import extrema
 
 ARCHS = (80, 90, 100)
@@ -120,12 +124,56 @@ def cross_entropy(dtype: str) -> Tape:
     return Tape((kind,) * 2, (), (*steps, fold(8, reduction.add, 0.0)), (9,))
 
 
+def dropped_softmax(dtype: str) -> Tape:
+    """x, places, and the numbers of a dropout: softmax of x with elements dropped."""
+    kind = getattr(tt, dtype).numpy
+
+    def fold(of: int, combine: Any, nothing: float) -> Fold:
+        return Fold(reduction.ReductionFunctions(reduction.value, combine, None, lambda states: (nothing,)), (of,), (), (), (F32,), (kind,))
+
+    def step(f: Any, *picks: int) -> Step:
+        return Step(f, picks, kind, False)
+
+    steps = (
+        fold(0, extrema._larger, float("-inf")), step(SUB, 0, 6), step(maths.exp, 7), fold(8, reduction.add, 0.0), step(maths.div, 8, 9),
+        Step(draws.words, (1, 2, 3), np.dtype(np.int32), False), step(_kept, 10, 11, 4, 5),
+    )  # fmt: skip
+    words = np.dtype(np.int64)
+    return Tape((kind, INDEX), (words, words, np.dtype(np.int32), F32), steps, (12,))
+
+
 def pointwise(name: str, dtype: str) -> None:
     """Launch one of POINTWISE."""
     inputs, numbers, steps, stores = POINTWISE[name]
     made = tape(dtype, inputs, numbers, steps, *stores)
     given = [elementwise.scalar(0.5, getattr(tt, dtype).numpy)] * numbers
     run_tape(made, [array((1024, 4096), dtype) for _ in range(inputs)], given, [array((1024, 4096), dtype) for _ in stores])
+
+
+DRAWS = ("dropout", "dropout of odd rows", "rand", "randn")
+
+
+def drawing(name: str, dtype: str) -> None:
+    """Launch x times a number of [0, 1), or x with dropout, and then plus w; "odd rows" begin within a block of random words."""
+    kind, n = getattr(tt, dtype).numpy, 4095 if name.endswith("odd rows") else 4096
+    wide, words = dtype == "float64", np.dtype(np.int64)
+    numbers: list[Any] = [draws.signed(7), draws.signed(9)]
+    types: tuple[np.dtype, ...] = (words, words)
+    if name.startswith("dropout"):
+        numbers += [np.int32(5), elementwise.scalar(1.25, kind)]
+        types += (np.dtype(np.int32), F64 if wide else F32)
+        steps = [
+            Step(draws.words, (2, 3, 4), np.dtype(np.int32), False),
+            Step(_kept, (0, 7, 5, 6), kind, wide),
+            Step(ADD, (8, 1), kind, wide),
+        ]
+    else:
+        formula = {"rand": draws.UNIFORMS, "randn": draws.NORMALS}[name][dtype]
+        steps = [Step(formula, (2, 3, 4), kind, False), Step(MUL, (5, 0), kind, wide), Step(ADD, (6, 1), kind, wide)]
+    made = Tape((kind, kind, INDEX), types, tuple(steps), (2 + len(types) + 3,))
+    # the odd rows are kept apart by w, which has one
+    x, w, y = [array(shape, dtype) for shape in ((1024, n), (1024, n) if n % 4 == 0 else (n,), (1024, n))]
+    run_tape(made, [x, w, Places((1024, n), (n, 1))], numbers, [y])
 
 
 def rows(name: str, dtype: str) -> None:
@@ -135,37 +183,71 @@ def rows(name: str, dtype: str) -> None:
     if of == "layer norm":
         ins, outs = ((m, n), (1, n), (1, n)), ((m, n), (m, 1), (m, 1))
         run_rows(layer_norm(dtype), [array(s, dtype) for s in ins], (1e-5, np.float64(n)), [array(s, dtype) for s in outs], m, n)
+    elif of == "dropped softmax":
+        numbers = (draws.signed(7), draws.signed(9), np.int32(5), 1.25)
+        run_rows(dropped_softmax(dtype), [array((m, n), dtype), Places((m, n), (n, 1))], numbers, [array((m, n), dtype)], m, n)
     else:
         run_rows(cross_entropy(dtype), [array((m, n), dtype) for _ in range(2)], (), [array((m, 1), dtype)], m, n)
 
 
 ROWS = (
     "layer norm: 16384 x 768", "layer norm: 4096 x 16384", "layer norm: 4096 x 4095", "layer norm: 512 x 50304",
-    "cross entropy: 256 x 10000", "cross entropy: 2048 x 50304", "cross entropy: 2048 x 50257",
+    "dropped softmax: 16384 x 1024", "dropped softmax: 256 x 50304", "cross entropy: 256 x 10000", "cross entropy: 2048 x 50304", "cross entropy: 2048 x 50257",
 )  # fmt: skip
 
 
-def facts(arch: int) -> dict[str, Any]:
+# by name: shapes of operands beside the product of (8192, 768) and (768, 3072), numbers, steps, stores
+LIKE, ROW, COLUMN = (8192, 3072), (8192, 1), (3072,)
+PRODUCTS: dict[str, tuple[tuple[tuple[int, ...], ...], int, Sequence[tuple[Any, tuple[int, ...]]], tuple[int, ...]]] = {
+    "product": ((), 0, (), ()),
+    "product, residual": ((LIKE,), 0, ((ADD, (0, 1)),), (2,)),
+    "product, gate": ((LIKE,), 0, ((activations.silu, (0,)), (MUL, (2, 1))), (3,)),
+    "product, gelu of nine": ((), 4, tuple([(f, picks) for f, picks in GELU]), (13,)),
+    "product, per row and column": ((ROW, COLUMN), 1, ((MUL, (0, 1)), (ADD, (4, 2)), (MUL, (5, 3)), (activations.relu, (6,))), (7,)),
+    "product, three results": ((LIKE, COLUMN), 0, ((ADD, (0, 2)), (activations.gelu, (3,)), (ADD, (4, 1))), (5, 4, 0)),
+}
+
+
+def products(name: str, dtype: str) -> None:
+    """Launch a product with one of PRODUCTS as its epilogue, or by itself."""
+    shapes, numbers, steps, stores = PRODUCTS[name]
+    a, b, bias, y = (array(s, dtype) for s in ((8192, 768), (768, 3072), (3072,), LIKE))
+    if not steps:
+        gemm(a, b, y, bias)
+        return
+    given = [elementwise.scalar(0.5, getattr(tt, dtype).numpy)] * numbers
+    made = tape(dtype, 1 + len(shapes), numbers, steps, *stores)
+    run_product(a, b, bias, made, [array(s, dtype) for s in shapes], given, [array(LIKE, dtype) for _ in stores])
+
+
+def facts(arch: int, recorder: RecordingRuntime) -> dict[str, Any]:
     """Of the one kernel that was recorded."""
-    (spec,) = RECORDER.launches
+    (spec,) = recorder.launches
     made, found = compile(spec, arch), report(spec, arch)
     text = disassemble(made.asm["cubin"])
     codes = Counter(re.findall(r"^\s+/\*[0-9a-f]{4,5}\*/\s+(?:@!?U?P\d+\s+)?([A-Z]+[0-9]*)", text, re.M))
     ptx = Counter(re.findall(r"\b((?:fma|mul|add|sub)\.\S*f\S*)\s", made.asm["ptx"]))
     return {
         "registers": found.registers, "spilled": found.spilled, "longest": found.longest, "loads": found.loads, "stores": found.stores, "codes": codes,
-        "ptx": ptx,
+        "ptx": ptx, "tensor": found.tensor, "loop": found.loop,
     }  # fmt: skip
 
 
 def main() -> None:
+    for arch in ARCHS:
+        recorder = RecordingRuntime((arch // 10, 0))
+        active.use(recorder)  # type: ignore[arg-type]
+        for dtype, name in itertools.product(("float32", "bfloat16", "float16"), PRODUCTS):
+            recorder.launches.clear()
+            products(name, dtype)
+            print(json.dumps({"name": name, "dtype": dtype, "arch": arch, **facts(arch, recorder)}), flush=True)
     active.use(RECORDER)  # type: ignore[arg-type]
     for dtype in ("float32", "bfloat16", "float16", "float64"):
-        for name in [*POINTWISE, *(ROWS if dtype in ("float32", "bfloat16") else ())]:
+        for name in [*POINTWISE, *DRAWS, *(ROWS if dtype in ("float32", "bfloat16") else ())]:
             RECORDER.launches.clear()
-            (pointwise if name in POINTWISE else rows)(name, dtype)
+            (pointwise if name in POINTWISE else drawing if name in DRAWS else rows)(name, dtype)
             for arch in ARCHS:
-                print(json.dumps({"name": name, "dtype": dtype, "arch": arch, **facts(arch)}), flush=True)
+                print(json.dumps({"name": name, "dtype": dtype, "arch": arch, **facts(arch, RECORDER)}), flush=True)
 
 
 if __name__ == "__main__":

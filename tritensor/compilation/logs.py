@@ -13,14 +13,14 @@ from tritensor.lazy_evaluation import segment as segments
 
 TOLD = ("graph", "graph_breaks", "graph_code", "output_code", "recompiles")
 # PyTorch's, which have nothing to tell of here.
-_SILENT = frozenset(
-    "all annotation aot aot_graphs aot_graphs_effects aot_joint_graph async_compile auto_chunker autograd autotuning benchmarking bytecode c10d cache "
-    "caching compiled_autograd compiled_autograd_verbose compute_dependencies cudagraph_static_inputs cudagraphs ddp ddp_graphs distributed dtensor "
-    "dynamic dynamo export fake_tensor fsdp fusion graph_code_verbose graph_region_expansion graph_sizes guards hierarchical_compile incremental "
-    "inductor inductor_metrics ir_post_fusion ir_pre_fusion kernel_code loop_ordering loop_tiling native_dsl node_runtime_estimation not_implemented "
-    "onnx onnx_diagnostics overlap overlap_scheduling perf_hints post_grad_graphs pp pre_grad_graphs recompiles_verbose schedule side_effects sym_node "
-    "torch trace_bytecode trace_call trace_shape_events trace_source verbose_guards".split()  # noqa: SIM905
-)
+_SILENT = """
+all annotation aot aot_graphs aot_graphs_effects aot_joint_graph async_compile auto_chunker autograd autotuning benchmarking bytecode c10d
+cache caching compiled_autograd compiled_autograd_verbose compute_dependencies cudagraph_static_inputs cudagraphs ddp ddp_graphs distributed
+dtensor dynamic dynamo export fake_tensor fsdp fusion graph_code_verbose graph_region_expansion graph_sizes guards hierarchical_compile
+incremental inductor inductor_metrics ir_post_fusion ir_pre_fusion kernel_code loop_ordering loop_tiling native_dsl node_runtime_estimation
+not_implemented onnx onnx_diagnostics overlap overlap_scheduling perf_hints post_grad_graphs pp pre_grad_graphs recompiles_verbose schedule
+side_effects sym_node torch trace_bytecode trace_call trace_shape_events trace_source verbose_guards
+""".split()  # noqa: SIM905
 
 
 @cache

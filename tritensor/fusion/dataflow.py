@@ -9,9 +9,10 @@ import numpy as np
 
 from tritensor.fusion.graph import BACKWARD, FORWARD, WRITE, Call, Value, Window
 from tritensor.fusion.steps import KINDS, Elementary, Number, Template
-from tritensor.fusion.templates import copy_template, numbers_in, template_of, uniform
+from tritensor.fusion.templates import copy_template, drawn_attributes, numbers_in, seed_places, template_of, uniform
 from tritensor.ground.device import device
 from tritensor.kernels.parts.tapes.capture import ArraySpec
+from tritensor.kernels.parts.tapes.tape import INDEX
 
 Steps = tuple[int, ...]
 
@@ -173,8 +174,8 @@ class _Builder:
         on = next(r.device for r in call.results if r is not None)
         places = self.places(call.inputs)
         others = [self.places(args) for _, args, _ in call.kernels or ()]
-        drawn = tuple([(name, self.number()) for name in drawn_attributes(call)])
-        found = None if draws(call) else self.captured(k, call, given, places, others, on)
+        drawn = tuple([(name, self.number()) for name in drawn_attributes(call.op, call.corner)])
+        found = self.captured(k, call, given, places, others, on, tuple([p for _, p in drawn]))
         if found is None:
             found = self.whole(k, call, given, on)
         for value, where in found:
@@ -193,7 +194,14 @@ class _Builder:
         return tuple([self.number() if type(x) is float or type(x) is int else -1 for x in args])
 
     def captured(
-        self, k: int, call: Call, given: tuple[Any, ...], places: Sequence[int], others: Sequence[Sequence[int]], on: device
+        self,
+        k: int,
+        call: Call,
+        given: tuple[Any, ...],
+        places: Sequence[int],
+        others: Sequence[Sequence[int]],
+        on: device,
+        drawn: tuple[int, ...],
     ) -> list[tuple[Value, Lain]] | None:
         """The results of a call by its steps, where they are known."""
         results = call.results
@@ -203,14 +211,17 @@ class _Builder:
             assert made is not None
             if base is not None and window != (made.shape, made.dtype, made.strides, 0):
                 return None
+            if not lies_so(made.shape, item.strides, made.strides) and copy_template(made.shape, made.dtype, item.strides, made.strides) is None:
+                return None  # of a type that no steps copy
             # no copy: a value is never written, and who wants it in memory of its own sees to that
             return [(made, Lain(item.slot, made.shape, made.dtype, item.strides, item.first))]
         if call.corner == FORWARD:
-            return self.by_corner(k, call, "forward", given, places, tuple(range(len(results))), on)
+            return self.by_corner(k, call, "forward", given, places, tuple(range(len(results))), on, drawn)
         found: list[tuple[Value, Lain]] = []
         for i, (function, args, picks) in enumerate(kernels_of(call)):
             inside, own = (given, places) if call.kernels is None else (tuple([self.argument(x) for x in args]), others[i])
-            part = self.by_corner(k, call, function, inside, own, picks, on)
+            at = seed_places(call.op, function)
+            part = self.by_corner(k, call, function, inside, own, picks, on, () if at is None else tuple([own[i] for i in at]))
             if part is None:
                 return None
             found += part
@@ -218,9 +229,18 @@ class _Builder:
         return found if found and all([v is None or v in known for v in results]) else None
 
     def by_corner(
-        self, k: int, call: Call, corner: Any, given: tuple[Any, ...], places: Sequence[int], picks: Sequence[int], on: device
+        self,
+        k: int,
+        call: Call,
+        corner: Any,
+        given: tuple[Any, ...],
+        places: Sequence[int],
+        picks: Sequence[int],
+        on: device,
+        drawn: tuple[int, ...],
     ) -> list[tuple[Value, Lain]] | None:
-        """Results by one of the op's corners; `picks` says for each result of the call which of the corner's it is, -1 for none."""
+        """Results by one of the op's corners; `picks` says for each result of the call which of the corner's it is, -1 for none. drawn: the numbers that
+        are seed and offset."""
         op = call.op
         numbers = tuple(numbers_in(given)) if uniform(op, corner) else ()
         values = call.results
@@ -239,7 +259,7 @@ class _Builder:
             self.opaque[k] = template
             return None
         assert not isinstance(template, str)
-        slots = tuple([p for p in places if p >= 0]) if numbers else ()
+        slots = drawn or (tuple([p for p in places if p >= 0]) if numbers else ())
         return self.results(k, template, list(arrays_in(given)), on, values, slots, picks)
 
     def results(
@@ -278,7 +298,10 @@ class _Builder:
         for step in template.steps:
             node = Node(len(self.nodes), k, step, on)
             for source, first, dtype, strides in step.reads:
-                if source < 0:
+                if dtype == INDEX:
+                    shape = template.made[step.made[0][0]].shape
+                    node.reads.append(SlotRead(self.slot(shape, INDEX, strides, on, None), 0, INDEX, strides))
+                elif source < 0:
                     node.reads.append(SlotRead(made[~source], first, dtype, strides))
                 else:
                     node.reads.append(SlotRead(arrays[source].slot, arrays[source].first + first, dtype, strides))
@@ -346,16 +369,6 @@ def kernels_of(call: Call) -> Sequence[tuple[int, tuple[Any, ...], tuple[int, ..
     if call.part is None:
         return ((0, call.inputs, tuple(range(len(call.results)))),)
     return ((call.part, call.inputs, (0,)),)
-
-
-def draws(call: Call) -> bool:
-    """Whether a call makes random numbers."""
-    return call.corner == FORWARD and getattr(call.op.forward, "draws", None) is not None
-
-
-def drawn_attributes(call: Call) -> tuple[str, ...]:
-    """The attributes of a call that are seed and offset of its random numbers."""
-    return ("seed", "offset") if call.corner == FORWARD and getattr(call.op.forward, "draws", None) == () else ()
 
 
 def _number(number: Number, slots: tuple[int, ...]) -> Any:

@@ -53,10 +53,11 @@ class Call:
     function: of a gradient, what computes it on arrays. part: which of the op's gradients it is; None for all of them at once.
     kernels: of a gradient whose function is not a GPU's, the functions of `op.backward` that make the same: the place of each, its arguments, and which of
         its results each of the call's is (-1: none). None: `function` is that itself, or there is none.
+    drawn_by: of a gradient that draws what its forward call has drawn, that call, where seed and offset may be others when it is computed.
     at: the user's instruction that made it, who: what that called.
     """
 
-    __slots__ = ("at", "attrs", "corner", "function", "inputs", "kernels", "op", "part", "results", "who")
+    __slots__ = ("at", "attrs", "corner", "drawn_by", "function", "inputs", "kernels", "op", "part", "results", "who")
 
     def __init__(
         self, op: Op, corner: str, inputs: tuple[Any, ...], attrs: dict[str, Any], at: tuple[CodeType, int],
@@ -64,6 +65,7 @@ class Call:
     ) -> None:  # fmt: skip
         self.op, self.corner, self.inputs, self.attrs, self.at = op, corner, inputs, attrs, at
         self.function, self.part = function, part
+        self.drawn_by: Call | None = None
         self.kernels: tuple[tuple[int, tuple[Any, ...], tuple[int, ...]], ...] | None = None
         self.results: tuple[Value | None, ...] = ()
         self.who = called_name()

@@ -18,8 +18,9 @@ from tritensor.fusion.tapes import Fused
 from tritensor.ground.strides import contiguous_strides, memory_extent
 from tritensor.kernels.parts.tapes.cpu.arrangement import Memory as Lies
 from tritensor.kernels.parts.tapes.cpu.arrangement import arrange
-from tritensor.kernels.parts.tapes.cpu.programs import machine_code
+from tritensor.kernels.parts.tapes.cpu.programs import program_of
 from tritensor.kernels.parts.tapes.cpu.text import NUMBERS
+from tritensor.kernels.parts.tapes.tape import INDEX
 from tritensor.llvm import products, workers
 from tritensor.llvm.address_table import addresses_of
 from tritensor.llvm.loops import SHARED
@@ -145,7 +146,7 @@ def _readers(plan: Plan) -> dict[int, list[int]]:
     """Which items read each place; one more than there are stands for the plan's caller."""
     found: dict[int, list[int]] = {}
     for k, item in enumerate(plan.items):
-        for p in [x.place for x in item.inputs] if isinstance(item, Fused) else places_in(item.given):
+        for p in item.reads if isinstance(item, Fused) else places_in(item.given):
             found.setdefault(p, []).append(k)
     for w in plan.wanted:
         found.setdefault(w.place, []).append(len(plan.items))
@@ -161,12 +162,13 @@ def _group_call(group: Fused, memories: dict[int, Memory]) -> _Call | None:
         return None
     lies = tuple([(o.shape, tuple([s * o.dtype.itemsize for s in o.strides]), o.dtype.itemsize) for o in operands])
     arranged = arrange(group.shape, lies, len(group.outs), len(group.shape) - group.kept)
-    program = None if arranged is None else machine_code(group.tape, arranged.kinds)
+    program = None if arranged is None else program_of(group.tape, arranged)
     if arranged is None or program is None or program.gives_up or arranged.elements >= SHARED:
         return None
     words, addresses, scratch = list(arranged.sizes), [], []
     for o, steps in zip(operands, arranged.strides, strict=True):
-        addresses.append((len(words), o.place, o.first))
+        if o.dtype != INDEX:  # whose place is its address
+            addresses.append((len(words), o.place, o.first))
         words += [0, *steps]
     for kept, item in enumerate(program.kept):
         scratch.append((len(words), program.row_bytes(arranged, kept)))
@@ -176,7 +178,7 @@ def _group_call(group: Fused, memories: dict[int, Memory]) -> _Call | None:
         for k, (d, x) in enumerate(zip(group.tape.numbers, group.numbers, strict=True))
     ]
     words += [0] * len(numbers)
-    reads, makes = [o.place for o in group.inputs], [o.place for o in group.outs]
+    reads, makes = list(group.reads), [o.place for o in group.outs]
     return _Call(program.address, words, True, addresses, numbers, scratch, reads, makes)
 
 

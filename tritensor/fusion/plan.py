@@ -18,6 +18,7 @@ from tritensor.fusion.machine_calls import MachineCalls, tables_of
 from tritensor.fusion.running import laid, room, run_corner, run_group, write
 from tritensor.fusion.tapes import Fused, Operand, fused
 from tritensor.ground.thread_state import here
+from tritensor.kernels.parts.tapes.tape import INDEX, Places
 from tritensor.ops.lazy_array import window_of
 
 Steps = tuple[int, ...]
@@ -85,7 +86,10 @@ class Plan:
         return [_array(w, arrays, numbers) for w in self.wanted]
 
     def _run_group(self, group: Fused, arrays: list[Any], numbers: Sequence[Any]) -> None:
-        given = [window_of(arrays[x.place], x.shape, x.dtype, x.strides, x.first) for x in group.inputs]
+        given = [
+            Places(x.shape, x.strides) if x.dtype == INDEX else window_of(arrays[x.place], x.shape, x.dtype, x.strides, x.first)
+            for x in group.inputs
+        ]
         told = [n.kind(numbers[n.place]) if type(n) is NumberSlot else n for n in group.numbers]
         outs = []
         for out in group.outs:
@@ -145,7 +149,7 @@ class _Planner:
         return Plan(items, program.leaves, program.numbers, len(self.places), wanted, memory, why)
 
     def operands(self, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
-        return tuple([o._replace(place=self.place(o.place)) for o in operands])
+        return tuple([o._replace(place=-1 if o.dtype == INDEX else self.place(o.place)) for o in operands])
 
     def array(self, where: Lain) -> Whole | View:
         place = self.place(where.slot.number)
@@ -230,7 +234,7 @@ def _run_call(item: Opaque, arrays: list[Any], numbers: Sequence[Any], at: tuple
 def _read(item: Fused | Opaque) -> set[int]:
     """The places that an item reads."""
     if type(item) is Fused:
-        return {x.place for x in item.inputs}
+        return set(item.reads)
     return set(places_in(item.given))  # type: ignore[union-attr]
 
 

@@ -114,8 +114,12 @@ def laid(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype, strides
 
 def lay(array: Any, strides: tuple[int, ...]) -> Any:
     """The array itself where it has these strides, in elements, or a copy that has."""
-    if is_dense(array.shape, strides) and isinstance(array, np.ndarray):
-        return lying(array, strides)
+    if isinstance(array, np.ndarray):
+        item = array.itemsize
+        if array.strides == tuple([s * item for s in strides]):
+            return array
+        if is_dense(array.shape, strides):
+            return lying(array, strides)
     if all([n == 1 or a == b for n, a, b in zip(array.shape, element_strides(array), strides, strict=True)]):
         return array
     out = room(tuple(array.shape), array.dtype, strides, device_of(array))

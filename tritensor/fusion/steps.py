@@ -11,20 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.fusion.spaces import Steps, one_step
-from tritensor.ground.strides import is_dense
+from tritensor.ground.strides import contiguous_strides, is_dense
 from tritensor.kernels.parts import backends
+from tritensor.kernels.parts.random_words.draws import signed
 from tritensor.kernels.parts.tapes.capture import Captured
+from tritensor.kernels.parts.tapes.tape import INDEX
 from tritensor.ops.array import CudaArray
-from tritensor.ops.replay.steps import Folded, Pointwise, Spreading
+from tritensor.ops.replay.steps import Drawn, Folded, Pointwise, Spreading
 
 KINDS = frozenset("biufV")  # of numpy types that a tape's values have; V is bfloat16
 FLOATS = frozenset("fV")
+# what stands for a call's seed and offset in captures; a draw takes them as the first two of its call's numbers
+SEED, OFFSET = 0x5EED_0F_A_CA11, 0x0FF5E7_0F_A_CA11
 
 
 class Read(NamedTuple):
     """An array that a step reads: argument `source` of the call, counted through tuples, or for ~source what the call has made before.
 
     strides: of each of the step's axes, in elements of dtype, 0 where the array repeats. first: bytes from the source's first element.
+    Of type INDEX: the places of a draw's elements, which no array holds.
     """
 
     source: int
@@ -135,6 +140,8 @@ class Reader:
                 self.pointwise(step)
             elif type(step) is Folded:
                 self.folded(step)
+            elif type(step) is Drawn:
+                self.drawn(step)
             else:
                 self.spreading(step)  # type: ignore[arg-type]
         return Template(tuple(self.steps), tuple(self.made), tuple([None if y is None else self.result(y) for y in results]))
@@ -233,6 +240,19 @@ class Reader:
                 tuple(made), False,
             )
         )  # fmt: skip
+
+    def drawn(self, step: Drawn) -> None:
+        if (step.seed, step.offset) != (SEED, OFFSET):
+            raise NotElementary("it draws from elsewhere than its seed and offset say")
+        shape = step.out.shape
+        axes = axes_of(shape)
+        sizes, strides = tuple([shape[d] for d in axes]), contiguous_strides(shape)
+        read = Read(0, 0, INDEX, tuple([strides[d] for d in axes]))
+        numbers = (Number(None, 0, signed), Number(None, 1, signed))
+        made = self.new(step.out, axes)
+        self.steps.append(
+            Elementary(step.formula, sizes, frozenset(), (read,), numbers, (0, 1, 2), (), (), (), (step.out.dtype,), (made,), False)
+        )
 
     def spreading(self, step: Spreading) -> None:
         """A formula over the tile, where it asks for no place in the row."""

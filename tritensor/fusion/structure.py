@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from tritensor.fusion.dataflow import drawn_attributes
-from tritensor.fusion.graph import FORWARD, Call, Value, Window
+from tritensor.cuda.streams.capture import CapturedOffset
+from tritensor.fusion.graph import BACKWARD, FORWARD, Call, Value, Window
 from tritensor.fusion.plan import Plan, plan
 from tritensor.fusion.running import run_calls
-from tritensor.fusion.templates import uniform
+from tritensor.fusion.templates import drawn_attributes, seed_places, uniform
+from tritensor.ground.thread_state import here
 from tritensor.ops import replay
 from tritensor.ops.table import Op
 
@@ -39,9 +40,10 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
     for call in calls:
         op, attrs = call.op, call.attrs
         free = call.kernels is not None or _uniform(op, call.corner, call.part)
+        seeds_at = seed_places(op, call.part or 0, call.kernels is not None) or () if call.corner == BACKWARD else ()
         add(op)
         add(call.corner if call.part is None else call.part)
-        for x in call.inputs:
+        for k, x in enumerate(call.inputs):
             kind = type(x)
             if kind is Value:
                 n = place.get(x)
@@ -50,12 +52,14 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
                     add((x.shape, x.dtype, x.strides, x.device))
                 add(n)
             elif kind is float or kind is int:
+                if k in seeds_at and call.drawn_by is not None:
+                    seeds.append((len(numbers), call.drawn_by, "seed" if k == seeds_at[0] else "offset"))
                 numbers.append(x)
-                add(kind if free else (kind, x, str(x)) if not x else (kind, x))
+                add(kind if free or k in seeds_at else (kind, x, str(x)) if not x else (kind, x))
             else:
                 add(_part(x, place, parts))
         if attrs:
-            drawn = drawn_attributes(call)
+            drawn = drawn_attributes(op, call.corner)
             if drawn:
                 seeds += [(len(numbers) + k, call, name) for k, name in enumerate(drawn)]
                 numbers += [attrs[k] for k in drawn]
@@ -63,12 +67,14 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
             add(replay.attributes_part(attrs))
         if call.kernels:
             for function, args, picks in call.kernels:
-                free = uniform(op, function)
+                free, seeds_at = uniform(op, function), seed_places(op, function) or ()
                 add((function, picks))
-                for x in args:
+                for k, x in enumerate(args):
                     if type(x) is float or type(x) is int:
+                        if k in seeds_at and call.drawn_by is not None:
+                            seeds.append((len(numbers), call.drawn_by, "seed" if k == seeds_at[0] else "offset"))
                         numbers.append(x)
-                        add(type(x) if free else (type(x), x, str(x)))
+                        add(type(x) if free or k in seeds_at else (type(x), x, str(x)))
                     else:
                         add(_part(x, place, parts))
         for y in call.results:
@@ -128,6 +134,9 @@ class Bound(NamedTuple):
         run one by one, so that what does not hang on it is computed all the same."""
         for k, call, name in self.drawn:
             self.numbers[k] = call.attrs[name]
+        # each replay of a graph draws anew, from memory that no number tells
+        if here.capture is not None and CapturedOffset in map(type, self.numbers):
+            return run_calls(calls, set(self.wanted))
         try:
             found = self.plan.run([v.array for v in self.leaves], self.numbers, [(c.at, c.who) for c in calls])
         except Exception:

@@ -8,14 +8,15 @@ import numpy as np
 
 from tritensor.fusion.dataflow import Node, NumberSlot, Slot
 from tritensor.fusion.group import Group
-from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
+from tritensor.kernels.parts.tapes.tape import INDEX, Fold, Step, Tape
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 
 Steps = tuple[int, ...]
 
 
 class Operand(NamedTuple):
-    """An array of a plan, by its place, as a view that broadcasts to a space: 1 where it repeats; strides in elements, `first` in bytes."""
+    """An array of a plan, by its place, as a view that broadcasts to a space: 1 where it repeats; strides in elements, `first` in bytes.
+    Of type INDEX it is Places, and has no place."""
 
     place: int
     shape: tuple[int, ...]
@@ -37,6 +38,11 @@ class Fused(NamedTuple):
     shape: tuple[int, ...]
     kept: int
     calls: tuple[int, ...]
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The places of the arrays that it reads."""
+        return tuple([x.place for x in self.inputs if x.dtype != INDEX])
 
     @property
     def rows(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tritensor.fusion.spaces import Steps
-from tritensor.fusion.steps import KINDS, Elementary, Made, NotElementary, Read, Reader, Result, Template, axes_of
+from tritensor.fusion.steps import KINDS, OFFSET, SEED, Elementary, Made, NotElementary, Read, Reader, Result, Template, axes_of
 from tritensor.ground.device import gpu
 from tritensor.kernels.parts.elementwise import unchanged
 from tritensor.kernels.parts.tapes.capture import Captured, steps_of
@@ -30,9 +30,10 @@ def template_of(
     """The template of a call; where the corner cannot be taken apart, why.
 
     args: an ArraySpec for every array; numbers: those among args that only reach kernels (see `uniform_numbers`), whose values say nothing here.
-    strides: of each result as the op's layout rule says.
+    strides: of each result as the op's layout rule says. A draw's seed and offset say nothing either.
     """
     table = _known
+    args, attrs = _without_seed(op, corner, args, attrs)
     key: Any = (op, corner, _form(args) if numbers else replay.value_part(args), replay.attributes_part(attrs), strides)
     try:
         return table[key]
@@ -64,6 +65,30 @@ replay.when_forgotten.append(_forget)
 def _form(args: tuple[Any, ...]) -> Any:
     """Arguments as a key, with the types of numbers in place of their values."""
     return tuple([(type(a),) if type(a) is float or type(a) is int else replay.value_part(a) for a in args])
+
+
+@cache
+def seed_places(op: Op, part: int, cpu: bool = False) -> tuple[int, int] | None:
+    """Where seed and offset stand among the arguments of one of an op's gradients, of a GPU's or of the CPU's own; None where it draws nothing."""
+    corner = op.cpu_backward if cpu else op.backward
+    names = () if corner is None else corner.names[part]
+    return (1 + names.index("seed"), 1 + names.index("offset")) if "seed" in names else None
+
+
+def drawn_attributes(op: Op, corner: str) -> tuple[str, ...]:
+    """The attributes of a forward call that are seed and offset of its random numbers."""
+    return ("seed", "offset") if corner == "forward" and getattr(op.forward, "draws", None) == () else ()
+
+
+def _without_seed(
+    op: Op, corner: Literal["forward"] | int, args: tuple[Any, ...], attrs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call's arguments and attributes with what stands for any seed and offset."""
+    if corner != "forward" and (at := seed_places(op, corner)) is not None:
+        args = tuple([SEED if k == at[0] else OFFSET if k == at[1] else a for k, a in enumerate(args)])
+    if corner == "forward" and drawn_attributes(op, corner):
+        attrs = {**attrs, "seed": SEED, "offset": OFFSET}
+    return args, attrs
 
 
 @cache

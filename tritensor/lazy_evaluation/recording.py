@@ -118,12 +118,13 @@ def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], sp
     return tuple(results)
 
 
+_ODD = frozenset((str, list, dict, set))  # types of attributes that are mistakes but where an op has such ones
+
+
 def _runs_at_once(op: Op, arrays: list[Any], on: Any, attrs: dict[str, Any]) -> bool:
-    """Whether a call cannot wait: a write into its inputs, what the host computes for a GPU, a view of memory that is there, a word for a number, whose
-    refusal belongs to this line."""
-    if str in map(type, attrs.values()) and any(
-        [type(v) is str and type(op.attrs.get(n, "")) in (bool, int, float) for n, v in attrs.items()]
-    ):
+    """Whether a call cannot wait: a write into its inputs, what the host computes for a GPU, a view of memory that is there, a word or a list where
+    none belongs, whose refusal belongs to this line."""
+    if any([type(v) in _ODD and not isinstance(v, type(op.attrs.get(n))) for n, v in attrs.items()]):
         return True
     if op.view:
         return type(arrays[0]) is not LazyArray

@@ -55,6 +55,8 @@ class Segment:
         """An argument of a call as it stands in the graph."""
         if type(x) is LazyArray:
             storage = x.storage
+            if storage.failure is not None:
+                raise storage.failure  # which is no value of this segment, nor any other
             if storage.value is None or storage.segment is not self:  # computed, or another thread's
                 return self.leaf(x.settled())
             value = storage.value

@@ -7,6 +7,7 @@ import types
 from typing import Any
 
 from tritensor.kernels.parts.cpu import special
+from tritensor.kernels.parts.random_words import draws_on_cpu
 from tritensor.llvm import simd_functions as native
 from tritensor.llvm.simd import NotVectorizableError, Vector, fma, give_up, select
 
@@ -176,4 +177,5 @@ on_vectors = _VectorFunctions(
     floor_divide=_floor_divide, trunc_divide=_trunc_divide, horner=horner, ratio=_ratio,
     choose=lambda condition, one, other, x: select(condition, one(x), other(x)), square_rest=lambda x: fma(x, x, -(x * x)),
     wide=lambda x: x.to("f64"), signbit=lambda x: x.bits({"f32": "i32", "f64": "i64"}[x.kind]) < 0,
+    draws=draws_on_cpu.on_vectors,
 )  # fmt: skip

@@ -19,7 +19,7 @@ from tritensor.kernels.parts.rows import row_tiles, unaligned_rows
 from tritensor.kernels.parts.rows.row_walks import walks_of, words_of
 from tritensor.kernels.parts.rows.unaligned_rows import vector_length
 from tritensor.kernels.parts.tapes.separate_steps import arguments, between, hidden, read, steps_of
-from tritensor.kernels.parts.tapes.tape import Tape
+from tritensor.kernels.parts.tapes.tape import Places, Tape
 from tritensor.ops.array import CudaArray
 
 WORDS = 65536  # of 4 bytes, that the values of a row may take in the registers of 16 warps: 128 of each thread
@@ -32,7 +32,7 @@ TILE = 4096  # elements of a tile of several rows, and of one step of a walk
 @triton.jit
 def _pointers(x, rows, columns, strides, KIND: tl.constexpr, VECTOR: tl.constexpr):
     """Addresses of an array's elements. KIND is 1 where they vary along rows, and 2 more where they lie side by side along columns, else 4."""
-    if VECTOR > 1 and KIND == 3:
+    if VECTOR > 1 and KIND == 3 and x.dtype.is_ptr():
         x += unaligned_rows.starts(rows[0], strides[0], rows[2], VECTOR) + columns[0]
     else:
         if KIND & 1:
@@ -46,7 +46,9 @@ def _pointers(x, rows, columns, strides, KIND: tl.constexpr, VECTOR: tl.constexp
 @triton.jit
 def _load(x, rows, columns, strides, KIND: tl.constexpr, VECTOR: tl.constexpr):
     at = _pointers(x, rows, columns, strides, KIND, VECTOR)
-    if KIND == 0:
+    if not x.dtype.is_ptr():  # places, which are where they are
+        value = tl.broadcast_to(at, (1, 1)) if KIND == 0 else at
+    elif KIND == 0:
         value = tl.broadcast_to(tl.load(x), (1, 1))
     elif KIND & 1 == 0:
         value = tl.load(at) if columns[1] is None else tl.load(at, mask=columns[1], other=1)
@@ -400,7 +402,7 @@ def tile_of(rows: int, n: int, words: int) -> Rows:
     return Rows(high, across, whole, max(4, min(16, _floor_power(high * across * words // 2048) if whole else across // 256)))
 
 
-def _kind(x: CudaArray, place: str, rows: int, n: int) -> int:
+def _kind(x: CudaArray | Places, place: str, rows: int, n: int) -> int:
     """How an array lies over (rows, n), see _pointers. Raises ShapeError where it does not."""
     if len(x.shape) != 2 or x.shape[0] not in (1, rows) or x.shape[1] not in (1, n):
         raise ShapeError(
@@ -410,11 +412,14 @@ def _kind(x: CudaArray, place: str, rows: int, n: int) -> int:
     return int(down != 0) + (2 * across if across in (0, 1) else 4)
 
 
-def run_rows(tape: Tape, inputs: Sequence[CudaArray], numbers: Sequence[Any], outs: Sequence[CudaArray], rows: int, n: int) -> None:
+def run_rows(
+    tape: Tape, inputs: Sequence[CudaArray | Places], numbers: Sequence[Any], outs: Sequence[CudaArray], rows: int, n: int
+) -> None:
     """Run a tape over `rows` rows of `n` elements in one launch; its folds are over each row.
 
     Args:
-        inputs: views of two dims of the tape's types, any strides: (rows, n), (rows, 1) one per row, (1, n) one per column, or (1, 1).
+        inputs: views of two dims of the tape's types, any strides: (rows, n), (rows, 1) one per row, (1, n) one per column, or (1, 1);
+            Places for what is INDEX.
         numbers: as kernels get them, of the tape's types.
         outs: arrays of two dims that do not overlap, one for each of the tape's stores and of its type, and of the shape that its value has: as inputs.
     Raises ShapeError for arrays of other shapes. Sums are taken in another order than those of reduction.fold.
@@ -425,12 +430,15 @@ def run_rows(tape: Tape, inputs: Sequence[CudaArray], numbers: Sequence[Any], ou
     along = tuple([k > 1 for k in kinds[: len(inputs)]])
     on = tile_of(rows, n, words_of(tape, along))
     both = (*inputs, *outs)
-    tiles = [k for k, kind in enumerate(kinds) if kind == 3]
-    vector = vector_length(n, *[row_tiles.Rows(both[k], (0, both[k].strides[0], 1)) for k in tiles]) if tiles else 1
-    align = math.gcd(8, n, *[both[k].strides[0] for k in tiles]) if vector == 1 else 1
+    places = [k for k, x in enumerate(inputs) if type(x) is Places]
+    tiles = [k for k, kind in enumerate(kinds) if kind == 3 and k not in places]
+    vector = vector_length(n, *[row_tiles.Rows(both[k], (0, both[k].strides[0], 1)) for k in tiles]) if tiles else 1  # type: ignore[arg-type]
+    align = math.gcd(8, n, *[both[k].strides[0] for k, kind in enumerate(kinds) if kind == 3]) if vector == 1 else 1
+    by_fours = vector == 1 and n >= 4 and all([kinds[k] >> 1 == 1 and (kinds[k] == 2 or both[k].strides[0] % 4 == 0) for k in places])
     reach = max([sum([abs(s) * (size - 1) for s, size in zip(x.strides, x.shape, strict=True)]) for x in both])
     launch(
-        _row_tape_kernel, (cdiv(rows, on.BM * vector) * vector,), tuple(outs), tuple(inputs), tuple(numbers), tuple([x.strides for x in both]), rows, n,
-        STEPS=tuple(steps_of(tape)), KINDS=kinds, WALKS=None if on.whole else tuple(walks_of(tape, along)), CHAIN=CHAIN, ALIGN=align, VECTOR=vector,
+        _row_tape_kernel, (cdiv(rows, on.BM * vector) * vector,), tuple(outs), tuple([0 if k in places else x for k, x in enumerate(inputs)]), tuple(numbers),
+        tuple([x.strides for x in both]), rows, n,
+        STEPS=tuple(steps_of(tape, by_fours)), KINDS=kinds, WALKS=None if on.whole else tuple(walks_of(tape, along)), CHAIN=CHAIN, ALIGN=align, VECTOR=vector,
         LEAD=tiles[0] if vector > 1 else -1, LONG=reach >= 2**31, FULL=on.whole and n == on.BN and vector == 1, BM=on.BM, BN=on.BN, num_warps=on.warps,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from tritensor.ground.thread_state import here
 from tritensor.ops import replay
 from tritensor.ops.array import CudaArray
 from tritensor.ops.replay.recorder import NOWHERE, Imagined, NotThere
-from tritensor.ops.replay.steps import Folded, NotSteps, Pointwise, Spreading, StepRecorder
+from tritensor.ops.replay.steps import Drawn, Folded, NotSteps, Pointwise, Spreading, StepRecorder
 from tritensor.ops.table import Op
 
 KNOWN = 8192  # captures that are kept; when there are more, all are dropped
@@ -40,7 +40,7 @@ class Captured(NamedTuple):
     """
 
     args: tuple[Any, ...]
-    steps: tuple[Pointwise | Folded | Spreading, ...]
+    steps: tuple[Pointwise | Folded | Spreading | Drawn, ...]
     results: Any
 
 

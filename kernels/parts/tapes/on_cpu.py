@@ -3,7 +3,7 @@
 A fused tape computes what its steps would store one by one, each rounded to its type: machine code has no products that are added without a rounding
 between, but inside of a formula that asks for them.
 
-What plans hold: `arrange(shape, memories, results, reduced)` says how arrays lie over the tape's space, `machine_code(tape, arranged.kinds)` is the
+What plans hold: `arrange(shape, memories, results, reduced)` says how arrays lie over the tape's space, `program_of(tape, arranged)` is the
 Program, whose `bind(arranged, arrays, numbers)` is a call with nothing left to look up, or words for a table of calls.
 """
 
@@ -22,8 +22,9 @@ from tritensor.kernels.parts.tapes.cpu.programs import Arranged
 from tritensor.kernels.parts.tapes.cpu.programs import Bound as Bound
 from tritensor.kernels.parts.tapes.cpu.programs import Program as Program
 from tritensor.kernels.parts.tapes.cpu.programs import machine_code as machine_code
+from tritensor.kernels.parts.tapes.cpu.programs import program_of as program_of
 from tritensor.kernels.parts.tapes.cpu.step_table import StepTable, fused_call, results_of, space_of, step_table, ways
-from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
+from tritensor.kernels.parts.tapes.tape import Fold, Places, Step, Tape
 
 _KEPT = 4096  # tapes whose calls are kept, and calls of each; when there are more, all are dropped
 _Call = StepTable | Arranged | None
@@ -31,7 +32,7 @@ _calls: dict[int, tuple[Tape, dict[Any, _Call]]] = {}  # by the tape's identity:
 
 
 def _call_of(
-    making: Callable[..., _Call], tape: Tape, arrays: Sequence[np.ndarray], reduced: int, shape: tuple[int, ...] | None = None
+    making: Callable[..., _Call], tape: Tape, arrays: Sequence[np.ndarray | Places], reduced: int, shape: tuple[int, ...] | None = None
 ) -> _Call:
     """The call of the whole tape, or of its steps, over arrays that lie like these; `shape` is the space where it is more than they broadcast to."""
     held = _calls.get(id(tape))
@@ -53,11 +54,11 @@ def _call_of(
 
 
 def run(
-    tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int | None = None,
+    tape: Tape, inputs: Sequence[np.ndarray | Places], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int | None = None,
     shape: tuple[int, ...] | None = None,
 ) -> None:  # fmt: skip
-    """outs = the tape of inputs that broadcast to its space, whose last `reduced` axes make up a row (None: one where it folds, else none); `shape` is the
-    space where it is more than all arrays broadcast to.
+    """outs = the tape of inputs that broadcast to its space (Places where its type is INDEX), whose last `reduced` axes make up a row (None: one where it
+    folds, else none); `shape` is the space where it is more than all arrays broadcast to.
 
     As one machine function where there is one, else step by step.
     """
@@ -67,7 +68,7 @@ def run(
 
 
 def step_by_step(
-    tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int | None = None,
+    tape: Tape, inputs: Sequence[np.ndarray | Places], numbers: Sequence[Any], outs: Sequence[np.ndarray], reduced: int | None = None,
     shape: tuple[int, ...] | None = None,
 ) -> None:  # fmt: skip
     """The same as `run`, a step at a time, each by the machine function of its formula, which all tapes share, or by the formula's body in numpy where
@@ -81,7 +82,7 @@ def step_by_step(
 
 def _one_by_one(
     tape: Tape,
-    inputs: Sequence[np.ndarray],
+    inputs: Sequence[np.ndarray | Places],
     numbers: Sequence[Any],
     outs: Sequence[np.ndarray],
     reduced: int,
@@ -89,7 +90,7 @@ def _one_by_one(
 ) -> None:
     """Each step by itself."""
     # no result lies over an input: then it may be written before others are read
-    apart = not any([np.may_share_memory(x, y) for x in inputs for y in outs])
+    apart = not any([np.may_share_memory(x, y) for x in inputs if not isinstance(x, Places) for y in outs])
     if shape is None:
         shape = np.broadcast_shapes(*[x.shape for x in (*outs, *inputs)])
     values: list[Any] = [x.reshape((1,) * (len(shape) - x.ndim) + x.shape) for x in inputs]
@@ -117,7 +118,7 @@ def _by_machine(
     tape: Tape,
     space: tuple[int, ...] | None,
     outs: Sequence[np.ndarray],
-    inputs: Sequence[np.ndarray],
+    inputs: Sequence[np.ndarray | Places],
     numbers: Sequence[Any],
     reduced: int,
 ) -> bool:
@@ -133,17 +134,22 @@ def _by_machine(
     if arranged is None:
         return _by_machine_copied(tape, shape, outs, inputs, numbers, reduced)
     # of few elements in place, or between each other
-    program = machine_code(tape, arranged.kinds) if isinstance(call, StepTable) else None
+    program = program_of(tape, arranged) if isinstance(call, StepTable) else None
     return program is not None and Arranged(program, arranged)(arrays, numbers)
 
 
 def _by_machine_copied(
-    tape: Tape, shape: tuple[int, ...], outs: Sequence[np.ndarray], inputs: Sequence[np.ndarray], numbers: Sequence[Any], reduced: int
+    tape: Tape,
+    shape: tuple[int, ...],
+    outs: Sequence[np.ndarray],
+    inputs: Sequence[np.ndarray | Places],
+    numbers: Sequence[Any],
+    reduced: int,
 ) -> bool:
     """The same of copies: those that lie side by side, or, where more axes are left than loops have, of whole spaces."""
     made = [np.empty(y.shape, y.dtype) for y in outs]
     for whole in (False, True):
-        given = [np.ascontiguousarray(np.broadcast_to(x, shape) if whole else x) for x in inputs]
+        given = [x if isinstance(x, Places) else np.ascontiguousarray(np.broadcast_to(x, shape) if whole else x) for x in inputs]
         if arrange(shape, tuple([memory(x) for x in (*made, *given)]), len(made), reduced) is not None:
             if not _by_machine(tape, shape, made, given, numbers, reduced):
                 return False
@@ -156,7 +162,7 @@ def _by_machine_copied(
 def _by_numpy(step: Step | Fold, shape: tuple[int, ...], outs: Sequence[np.ndarray], values: Sequence[np.ndarray], reduced: int) -> None:
     """A step of a tape of one by its formula's body."""
     if isinstance(step, Step):
-        numpy_steps.run_step(step, [values[p] for p in step.picks], outs[0])
+        numpy_steps.run_step(step, [x.numbers() if isinstance(x, Places) else x for x in [values[p] for p in step.picks]], outs[0])
         return
     lead = len(shape) - reduced
     outer, row = (math.prod(shape[:lead]), 1), (1,) * (2 - reduced) + shape[lead:]

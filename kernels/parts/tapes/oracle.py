@@ -13,20 +13,22 @@ import numpy as np
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu.float_conversions import as_integers
 from tritensor.kernels.parts.half_precision import functions as half
+from tritensor.kernels.parts.random_words.draws import signed
 from tritensor.kernels.parts.tapes.capture import Captured
-from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
+from tritensor.kernels.parts.tapes.tape import Fold, Places, Step, Tape
 from tritensor.ops.array import CudaArray, as_strided
-from tritensor.ops.replay.steps import Folded, Pointwise, Spreading
+from tritensor.ops.replay.steps import Drawn, Folded, Pointwise, Spreading
 
 
-def evaluate(tape: Tape, inputs: Sequence[np.ndarray], numbers: Sequence[Any] = ()) -> tuple[np.ndarray, ...]:
+def evaluate(tape: Tape, inputs: Sequence[np.ndarray | Places], numbers: Sequence[Any] = ()) -> tuple[np.ndarray, ...]:
     """What a tape stores, each value in its step's type and of the shape that its step gives it.
 
     inputs: arrays of tape.inputs; for a tape with folds of 2 dimensions each, (rows, n), (rows, 1) or (1, n). numbers: of tape.numbers.
     Values between steps are rounded to their types. A fold goes over the last axis, by halves.
     """
     shape = np.broadcast_shapes(*[x.shape for x in inputs]) if inputs else (1, 1)
-    values: list[np.ndarray] = [*inputs, *[np.full((1,) * max(len(shape), 1), n, d) for n, d in zip(numbers, tape.numbers, strict=True)]]
+    given = [x.numbers() if isinstance(x, Places) else x for x in inputs]
+    values: list[np.ndarray] = [*given, *[np.full((1,) * max(len(shape), 1), n, d) for n, d in zip(numbers, tape.numbers, strict=True)]]
     for step in tape.steps:
         if isinstance(step, Step):
             values.append(stored(pointwise(step.formula, [values[k] for k in step.picks], step.wide), step.dtype))
@@ -192,7 +194,17 @@ def _run_spreading(step: Spreading, memory: _Memory) -> None:
         memory.view(out)[...] = whole.transpose(np.argsort(order))
 
 
-_RUN: dict[type, Callable[[Any, _Memory], None]] = {Pointwise: _run_pointwise, Folded: _run_folded, Spreading: _run_spreading}
+def _run_drawn(step: Drawn, memory: _Memory) -> None:
+    place = np.arange(step.out.size).reshape(step.out.shape)
+    if place.size:
+        memory.view(step.out)[...] = stored(
+            pointwise(step.formula, [place, *[np.asarray(signed(x)) for x in (step.seed, step.offset)]], False), step.out.dtype
+        )
+
+
+_RUN: dict[type, Callable[[Any, _Memory], None]] = {
+    Pointwise: _run_pointwise, Folded: _run_folded, Spreading: _run_spreading, Drawn: _run_drawn,
+}  # fmt: skip
 
 
 # -- formulas in numpy

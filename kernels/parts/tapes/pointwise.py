@@ -14,8 +14,8 @@ from tritensor.cuda.launch import launch
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.configs.element_tiles import FEW, HEAVY, LARGE, SMALL, ElementTile, Heavy
 from tritensor.kernels.parts.launch_rules import config_of
-from tritensor.kernels.parts.tapes.separate_steps import Steps, arguments, between, read, steps_of
-from tritensor.kernels.parts.tapes.tape import Tape
+from tritensor.kernels.parts.tapes.separate_steps import arguments, between, read, steps_of, told
+from tritensor.kernels.parts.tapes.tape import INDEX, Places, Tape
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 from tritensor.ops.array import CudaArray
 
@@ -56,7 +56,9 @@ def _loaded(ins, scalars, row, col, coordinates, rows, cols, strides, first, LAS
     found = ()
     for i in tl.static_range(len(ins)):
         at = ins[i] + _offset(row, col, coordinates, strides[first + i], LAST[first + i])
-        if MASKED:
+        if not ins[i].dtype.is_ptr():  # places, which are where they are
+            x = at
+        elif MASKED:
             mask = (row < rows) if LAST[first + i] == 0 else (row < rows) & (col < cols)
             x = tl.load(at, mask=mask, other=1)
         else:
@@ -175,9 +177,11 @@ def _plan(shape: tuple[int, ...], layouts: tuple[tuple[tuple[int, ...], tuple[in
 
 
 def run_steps(
-    steps: Steps, arrays: tuple[CudaArray, ...], numbers: tuple[Any, ...], outs: tuple[CudaArray, ...], heavy: Heavy = None
+    steps: tuple[Any, ...], arrays: tuple[Any, ...], numbers: tuple[Any, ...], outs: tuple[CudaArray, ...], heavy: Heavy = None,
+    given: tuple[Any, ...] | None = None,
 ) -> None:  # fmt: skip
-    """outs[o] = value number steps.stores[o] of the tape over arrays, which broadcast to the outs' common shape, and numbers, in one launch."""
+    """outs[o] = value number stores[o] of `steps`, see `told`, over arrays, which broadcast to the outs' common shape, and numbers, in one launch.
+    `given` is what the kernel gets for arrays where there are Places among them."""
     shape = outs[0].shape
     both = outs + arrays
     widest = max([x.itemsize for x in both])
@@ -185,24 +189,33 @@ def run_steps(
     layouts = tuple([(x.shape, x.strides) for x in both])
     plan = _plan(shape, layouts, large)
     rule = ElementTile(SMALL if plan.rows * plan.sizes[-1] <= FEW else large)
-    key = (plan.rows, plan.sizes[-1], plan.crossed, widest, (arrays or outs)[0].dtype)
+    key = (plan.rows, plan.sizes[-1], plan.crossed, widest, (arrays if arrays and given is None else outs)[0].dtype)
     tile = config_of("elementwise", key, rule)
     if tile.elements != rule.elements:
         plan = _plan(shape, layouts, large, tile.elements)
     launch(
-        _kernel, plan.grid, outs, arrays, numbers, plan.rows, plan.sizes, plan.strides, STEPS=steps[:5] if steps.kinds is None else tuple(steps),
-        LAST=plan.last, LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
+        _kernel, plan.grid, outs, arrays if given is None else given, numbers, plan.rows, plan.sizes, plan.strides,
+        STEPS=steps, LAST=plan.last, LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
     )  # fmt: skip
 
 
-def run_tape(tape: Tape, inputs: Sequence[CudaArray], numbers: Sequence[Any], outs: Sequence[CudaArray]) -> None:
+def run_tape(tape: Tape, inputs: Sequence[CudaArray | Places], numbers: Sequence[Any], outs: Sequence[CudaArray]) -> None:
     """Run a tape without folds in one launch, with the numbers that its steps' own kernels give.
 
     Args:
-        inputs: arrays of the tape's types, any strides, that broadcast to the shape of outs.
+        inputs: arrays of the tape's types, any strides, that broadcast to the shape of outs; Places where
+            its type is INDEX.
         numbers: as kernels get them (`scalar` in parts/elementwise.py), of the tape's types.
         outs: arrays of one shape that do not overlap, one for each of the tape's stores and of its type.
     """
     if 0 in outs[0].shape:
         return
-    run_steps(steps_of(tape), tuple(inputs), tuple(numbers), tuple(outs), HEAVY)
+    arrays, results = tuple(inputs), tuple(outs)
+    if INDEX not in tape.inputs:
+        run_steps(told(steps_of(tape)), arrays, tuple(numbers), results, HEAVY)
+        return
+    plan = _plan(results[0].shape, tuple([(x.shape, x.strides) for x in (*results, *arrays)]))
+    places = [k for k, x in enumerate((*results, *arrays)) if type(x) is Places]
+    # every tile holds whole blocks then, whatever its size: four columns at least
+    by_fours = plan.sizes[-1] >= 4 and all([plan.last[k] == 1 and all([s % 4 == 0 for s in plan.strides[k][:-1]]) for k in places])
+    run_steps(told(steps_of(tape, by_fours)), arrays, tuple(numbers), results, HEAVY, tuple([0 if type(x) is Places else x for x in arrays]))

@@ -19,6 +19,7 @@ import triton.language as tl
 from tritensor.ground import dtypes
 from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.half_precision.variants import half_variants
+from tritensor.kernels.parts.random_words import draws
 from tritensor.kernels.parts.reduction import fold_of, triton_type
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
 
@@ -180,6 +181,11 @@ class Steps(NamedTuple):
     rounds: int = 0
 
 
+def told(steps: Steps) -> tuple[Any, ...]:
+    """STEPS: what a kernel without folds is told of steps, of those that take nothing from each other no more than it looks at."""
+    return steps[:5] if steps.kinds is None else tuple(steps)
+
+
 class _Operation:
     """One operation on two arguments of a formula: what it is taken as, and the arguments' order. With more done to it, it is none."""
 
@@ -220,8 +226,8 @@ def _one_operation(formula: Any) -> tuple[tuple[Any, Any, Any], tuple[int, int]]
     return (found.taken_as, found.order) if type(found) is _Operation else None
 
 
-def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[int, ...]]:
-    """What is called for a step, and with which values; `types` are those of all values."""
+def _taken_as(step: Step | Fold, types: Sequence[np.dtype], by_fours: bool) -> tuple[Any, tuple[int, ...]]:
+    """What is called for a step, and with which values; `types` are those of all values, by_fours: see steps_of."""
     if isinstance(step, Fold):
         f, states = step.functions, tuple(map(triton_type, step.states))
         nothing = tuple([v.item() if isinstance(v, np.generic) else v for v in f.identity(step.states)])
@@ -239,9 +245,11 @@ def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[
             finish[1],
             tuple(map(triton_type, step.dtypes)),
         ), step.picks
+    if by_fours and step.formula in draws.by_fours:
+        return draws.by_fours[step.formula], step.picks
     found = _one_operation(step.formula)
     if found is None:
-        return half_variants((step.formula,), (step,), step.wide)[0], step.picks
+        return half_variants((step.formula,), (step.dtype,), step.wide)[0], step.picks
     picks = tuple([step.picks[k] for k in found[1]])
     if step.dtype.itemsize != 2 or not dtypes.is_float(step.dtype) or step.wide:
         return found[0][0], picks
@@ -251,8 +259,9 @@ def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[
 
 
 @lru_cache(maxsize=4096)
-def steps_of(tape: Tape) -> Steps:
-    """The steps of a tape, each rounded as its own kernel would round, none contracted with another."""
+def steps_of(tape: Tape, by_fours: bool = False) -> Steps:
+    """The steps of a tape, each rounded as its own kernel would round, none contracted with another. by_fours: whether all places of draws lie so in
+    every tile that each four columns are one block of random words."""
     types, steps = tape.dtypes(), tape.steps
     makers = [-1] * (len(tape.inputs) + len(tape.numbers))  # the step that makes each value
     single = [isinstance(s, Step) and _one_operation(s.formula) is not None for s in steps]
@@ -264,7 +273,7 @@ def steps_of(tape: Tape) -> Steps:
                 if not (single[k] or single[maker]) and dtypes.is_float(types[place]):
                     apart |= 1 << maker
         makers += [k] * (len(step.dtypes) if isinstance(step, Fold) else 1)
-    formulas, picks = zip(*[_taken_as(s, types) for s in steps], strict=True)
+    formulas, picks = zip(*[_taken_as(s, types, by_fours) for s in steps], strict=True)
     kinds = tuple([triton_type(s.dtype if isinstance(s, Step) else s.dtypes[0]) for s in steps])
     wide = sum([s.wide << k for k, s in enumerate(steps) if isinstance(s, Step)])
     folds = sum([1 << k for k, s in enumerate(steps) if isinstance(s, Fold)])

@@ -6,11 +6,50 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+INDEX = np.dtype("S1")  # the type of Places among a tape's inputs, which no array of numbers has
+
+
+class Places(NamedTuple):
+    """An input of a tape that is read from nowhere: the place of each element in the C order of some array, int64, of which a draw makes its number.
+
+    shape, strides: as if it were an array over the tape's space of one byte an element, so that an element's place is how far it lies from the first.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """INDEX."""
+        return INDEX
+
+    @property
+    def itemsize(self) -> int:
+        """1."""
+        return 1
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
+
+    def reshape(self, shape: tuple[int, ...]) -> Places:
+        """The same with more axes of one element in front."""
+        return Places(shape, (0,) * (len(shape) - len(self.shape)) + self.strides)
+
+    def numbers(self) -> np.ndarray:
+        """As an array of int64."""
+        found = np.zeros((1,) * self.ndim, np.int64)
+        for axis, (n, step) in enumerate(zip(self.shape, self.strides, strict=True)):
+            found = found + (np.arange(n) * step).reshape((n, *(1,) * (self.ndim - axis - 1)))
+        return found
+
 
 class Step(NamedTuple):
     """One formula of a tape: `formula(*values[k] for k in picks)`.
 
-    formula: a scalar `@triton.jit` function of maths, as an op's corner hands it to its kernel.
+    formula: a scalar `@triton.jit` function of maths, as an op's corner hands it to its kernel, or a draw (random_words/draws.py), whose picks are
+        places (an input of type INDEX), and the numbers seed and offset.
     picks: the places of its arguments among the tape's values.
     dtype: the type that the op by itself would store; between steps a value is rounded to it, as eager rounds.
     wide: whether the op by itself computes in float64 (some array of its own is float64, or its numbers are); floats are widened to
@@ -43,7 +82,7 @@ class Fold(NamedTuple):
 class Tape(NamedTuple):
     """A fused group. Its values are numbered: inputs, then numbers, then what each step makes (a Step one value, a Fold one for each of its dtypes).
 
-    inputs: the types of the arrays that it reads.
+    inputs: the types of the arrays that it reads; INDEX where a draw's Places stand.
     numbers: the type of each number that it is given, as kernels get it: see `scalar` in parts/elementwise.py.
     steps: in an order in which each takes only what is made before it.
     stores: the places of the values that are written to results, whose types are their steps'.

@@ -21,10 +21,11 @@ from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view,
 from tritensor.lazy_evaluation.known.records import Hand, Leaf, Record, Several, Trail, View, end_of
 from tritensor.ops import replay
 from tritensor.ops.array import layout_of, same_memory
-from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, window_of
+from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, following, window_of
 from tritensor.random import default_generator
 from tritensor.tensor.core import Tensor
 
+SETTLES = 2  # runs of what waits from which a function is taken to be one that asks for it: once it may learn something
 BRANCHES = 8  # ways that go on from one record
 _UNHELD = 2  # references to a tensor that nobody holds: its hand's, and the counting's
 _set_array = Tensor.__dict__["_array"].__set__
@@ -81,7 +82,7 @@ class Cursor:
         self.adopted: list[tuple[Any, Any]] = []  # tensors whose memory is to be written, with the arrays that they had
         self.homes: dict[int, Any] = {}  # that memory as a PendingStorage, by its number
         self.makers: set[Any] = set()  # functions that have made tensors that are there, of no tensors
-        self.through: set[Any] = set()  # functions that have run what waits: those that they call are known by themselves
+        self.through: dict[Any, int] = {}  # functions that have run what waits, and how often: those that they call are known by themselves
 
     @property
     def follows(self) -> bool:
@@ -95,13 +96,14 @@ class Cursor:
         if self.depth or WATCHED:
             return long(*args, **named)
         prev = self.at.prev
-        if call in (self if prev is None else prev).through:
+        if (self if prev is None else prev).through.get(call, 0) >= SETTLES:
             if prev is not None:
                 self.segment.settle()
             return long(*args, **named)
         found = self._find(call, args, named)
         if found is not None and all([self._adopt(leaf.t, number) for leaf, number in found.adopted]):
             self.at = found.next
+            following.add(self)
             for leaf, who in found.bumps:
                 version_of(leaf.t).bump(who)
             for leaf, _, place in found.grads:
@@ -167,6 +169,7 @@ class Cursor:
         if last is None:
             return
         self.at = NOWHERE
+        following.discard(self)
         trail = _trail(last)
         before, enabled = self.depth, state.enabled
         places, self.places = self.places, []
@@ -349,6 +352,7 @@ class Cursor:
         writer, self.writer = self.writer, None
         if writer is not None:
             writer.finish()
+        following.discard(self)
         self.at, self.places = NOWHERE if WATCHED else self.latest, []
 
     def branch(self, prev: Record, record: Record) -> None:

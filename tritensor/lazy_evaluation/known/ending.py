@@ -9,6 +9,7 @@ import numpy as np
 
 from tritensor.fusion.graph import Value, needed
 from tritensor.fusion.structure import plan_of
+from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.records import Derived, Hand, Leaf, Trail
 from tritensor.lazy_evaluation.storing import store_results
 from tritensor.ops.lazy_array import PendingStorage, window_of
@@ -38,6 +39,8 @@ class Ending:
         """The arrays of the memory that is held, by its number; None where a call fails, which then is to be called by itself. places: of random numbers.
         homes: memory that there is and that is written, by its number."""
         trail = self.trail
+        if trail.draws and here.capture is not None:  # each replay of the graph draws anew, which a plan does not see to
+            return None
         for (call, _), (seed, offset) in zip(trail.draws, places, strict=True):
             call.attrs["seed"], call.attrs["offset"] = seed, offset
         if self.bound is None:

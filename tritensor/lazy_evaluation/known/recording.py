@@ -13,9 +13,10 @@ from tritensor.autograd.engine import collect_nodes
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.dispatch.plans.door_code import ABSENT
-from tritensor.fusion.graph import Call, Value, Window
+from tritensor.fusion.graph import BACKWARD, Call, Value, Window
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here
+from tritensor.lazy_evaluation.known.draws import Draws
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
 from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, View, atom, end_of
 from tritensor.ops.array import CudaArray, device_of, element_strides, layout_of, same_memory
@@ -76,6 +77,7 @@ class Writer:
         self.known_leaves: set[int] = set()  # ids of values
         self.lay: list[Any] = []  # the arrays that the tensors had which it was given
         self.adopted: dict[int, int] = {}  # the storage numbers of leaves that are written, by their ids
+        self.draws = Draws()
         self.same: dict[Value, Value] = {}  # for values of calls that were repeated, those that stand in the records
 
     def spoil(self, reason: str) -> None:
@@ -111,7 +113,8 @@ class Writer:
         finally:
             here.noting, self.lay = before, []
         if segment.runs != runs:
-            (self.cursor if self.prev is None else self.prev).through.add(call)  # what it calls is known by itself
+            through = (self.cursor if self.prev is None else self.prev).through
+            through[call] = through.get(call, 0) + 1
             return result
         if any([t._array is not a and not _is_adopted(t._array, a) for t, a in zip(tensors, lay, strict=True)]):
             notes.spoil("it lets a tensor look at another array")
@@ -178,8 +181,10 @@ class Writer:
         self.fresh_leaves = []
         for leaf in fresh_leaves:
             leaf.first = record
+        if any([c.corner == BACKWARD and "seed" in c.op.attrs for c in record.calls]):
+            return False  # it draws again what forward has drawn, by numbers among its arguments, which no later run would change
         drawing = [c for c in record.calls if "seed" in c.attrs]
-        if len(drawing) != len(notes.draws):
+        if len(drawing) != len(notes.draws) or not self.draws.link(record.calls):
             return False
         record.draws = tuple(zip(drawing, notes.draws, strict=True))
         self._arrange(record, given, by_name)
@@ -209,7 +214,8 @@ class Writer:
         record.a, record.b, record.c = [*given[:3], NOTHING, NOTHING, NOTHING][:3]
         record.places, record.by_name = tuple(given), by_name
         record.count = len(given)
-        plain = len(given) <= 3 and not record.draws and not record.bumps and not any([type(p) is Group for p in given])
+        # the first of a path tells others that it is followed
+        plain = len(given) <= 3 and record.prev is not None and not record.draws and not record.bumps and not any([type(p) is Group for p in given])
         if plain and not record.grads and all([type(p) is Place and p.kind is not None for p in by_name.values()]):
             record.named = {k: p.t for k, p in by_name.items()}
         else:
@@ -250,7 +256,9 @@ class Writer:
     # -- places
     def _known(self, t: Any) -> Place | None:
         found = self.places.get(id(t))
-        return found[1] if found is not None and found[0]() is t else None
+        if found is None or found[0]() is not t or (type(found[1]) is Leaf and found[1].t is not t):  # it was forgotten
+            return None
+        return found[1]
 
     def _place(self, value: Any, record: Record, leaves: list[Leaf]) -> Place | None:
         """Where an argument comes from; None for what cannot be told again."""
@@ -418,6 +426,7 @@ class Writer:
         if [(c.op, c.corner, c.part) for c in calls] != [(c.op, c.corner, c.part) for c in record.calls]:
             return False
         for mine, again in zip(record.calls, calls, strict=True):
+            self.draws.note(again, mine)
             again.at, again.who = mine.at, mine.who  # the line that is being left is another
             self.same.update([(y, x) for x, y in zip(mine.results, again.results, strict=True) if x is not None and y is not None])
         lies = {(d.value.shape, d.value.dtype, d.strides, d.first + _address(d.leaf.array)): d.value for d in record.derived}

@@ -160,7 +160,7 @@ class Record:
         self.others: list[Record] = []
         self.ends: dict[Any, Any] = {}  # runs of a path that ends here, by what was held
         self.trail: Trail | None = None
-        self.through: set[Any] = set()  # functions that, called next, have run what waits: it runs before them
+        self.through: dict[Any, int] = {}  # functions that, called next, have run what waits, and how often: see Cursor.through
 
     def repeat(self) -> Any:
         """Call it again, on the tensors of the run of now."""

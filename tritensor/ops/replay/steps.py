@@ -54,12 +54,21 @@ class Spreading(NamedTuple):
     ordered: bool
 
 
+class Drawn(NamedTuple):
+    """Numbers of a random stream, in C order: `out[...]` = a formula of random_words/draws.py of each element's place, seed and offset."""
+
+    formula: Any
+    out: CudaArray
+    seed: int
+    offset: int
+
+
 class StepRecorder(Recorder):
     """A dry recording of steps in place of launches. Whatever touches memory, asks for a device or launches a kernel that says no step raises NotSteps."""
 
     def __init__(self) -> None:
         super().__init__((), dry=True)
-        self.steps: list[Pointwise | Folded | Spreading] = []
+        self.steps: list[Pointwise | Folded | Spreading | Drawn] = []
 
     def launched(self, call: LaunchCall) -> NoReturn:
         raise NotSteps(f"it launches {call.kernel.__name__}")

@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tritensor.kernels.parts.tapes.tape import Places
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 
 ROW, PART, TILE = "row", "part", "tile"  # what an array has a number for: a row, a part of it, an element
+FOURS = "fours"  # places of elements, of which every part of a row begins with a multiple of four
 AXES = 4
 Memory = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides in bytes, bytes of an element
 
@@ -37,7 +39,7 @@ def extent(m: Memory) -> tuple[int, int]:
     return sum([r for r in reach if r < 0]), sum([r for r in reach if r > 0]) + item
 
 
-def memory(x: np.ndarray) -> Memory:
+def memory(x: np.ndarray | Places) -> Memory:
     """What an arrangement asks of an array."""
     return x.shape, x.strides, x.itemsize
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.kernels.parts.tapes.cpu.arrangement import AXES, TILE, Arrangement, extent, memory
+from tritensor.kernels.parts.tapes.cpu.arrangement import AXES, FOURS, TILE, Arrangement, extent, memory
 from tritensor.kernels.parts.tapes.cpu.text import LANES, NUMBERS, machine_text
-from tritensor.kernels.parts.tapes.tape import Tape
+from tritensor.kernels.parts.tapes.tape import INDEX, Places, Tape
 from tritensor.llvm import compiler, threads, workers
 from tritensor.llvm.address_table import addresses_of
 from tritensor.llvm.loops import SHARED
@@ -21,7 +21,7 @@ from tritensor.llvm.loops import SHARED
 _WORK = 1000  # steps of numpy's search for an element that two arrays share
 _WORD, _NUMBER = struct.Struct("q"), struct.Struct("d")
 _LINE = 64  # bytes of a line of the cache
-_TURNS = 2  # vectors in one turn of the walk that writes
+_TURNS, _FOURS = 2, 4  # vectors in one turn of the walk that writes; where blocks of random words are shared among them
 
 
 class Program:
@@ -31,14 +31,15 @@ class Program:
     def __init__(self, tape: Tape, function: Any, gives_up: bool, kept: tuple[int, ...]) -> None:
         self.tape, self.function, self.gives_up, self.kept = tape, function, gives_up, kept
         self.address = workers.address(function)
+        self.drawn = INDEX in tape.inputs
         self.arrays = len(tape.stores) + len(tape.inputs) + len(kept)
         codes = "".join(["d" if NUMBERS[d] == "f64" else "q" for d in tape.numbers])
         self.table = struct.Struct(f"{AXES + 4 * self.arrays}q{codes}")
 
-    def bind(self, arranged: Arrangement, arrays: Sequence[np.ndarray], numbers: Sequence[Any] = ()) -> Bound | None:
+    def bind(self, arranged: Arrangement, arrays: Sequence[Any], numbers: Sequence[Any] = ()) -> Bound | None:
         """The call of it with arrays, results first, that lie as arranged, shared among threads where they are large; None where a result lies over an
         input otherwise than element on element."""
-        places = addresses_of(arrays)
+        places = addresses_in(arrays) if self.drawn else addresses_of(arrays)
         return Bound(self, arranged, arrays, places, numbers) if _apart(arrays, places, len(self.tape.stores), self.gives_up) else None
 
     def row_bytes(self, arranged: Arrangement, kept: int) -> int:
@@ -52,7 +53,7 @@ class Arranged(NamedTuple):
     program: Program
     arranged: Arrangement
 
-    def __call__(self, arrays: Sequence[np.ndarray], numbers: Sequence[Any]) -> bool:
+    def __call__(self, arrays: Sequence[Any], numbers: Sequence[Any]) -> bool:
         """Run it, results first; False where a result lies over an input otherwise than element on element, or values were too hard."""
         bound = self.program.bind(self.arranged, arrays, numbers)
         return bound is not None and bound()
@@ -68,7 +69,7 @@ class Bound:
     __slots__ = ("_ahead", "_function", "_held", "_parts", "_program", "_room", "address", "gives_up", "words")
 
     def __init__(
-        self, program: Program, arranged: Arrangement, arrays: Sequence[np.ndarray], places: Sequence[int], numbers: Sequence[Any]
+        self, program: Program, arranged: Arrangement, arrays: Sequence[Any], places: Sequence[int], numbers: Sequence[Any]
     ) -> None:
         self._program, self._function, self.address, self.gives_up = program, program.function, program.address, program.gives_up
         parts, size = _parts(arranged, program.tape.folds), program.table.size
@@ -113,7 +114,13 @@ class Bound:
             pack.pack_into(self._room, k * program.table.size + 8 * (AXES + 4 * program.arrays + which), number)
 
 
-def _apart(arrays: Sequence[np.ndarray], places: Sequence[int], results: int, gives_up: bool) -> bool:
+def addresses_in(arrays: Sequence[Any]) -> list[int]:
+    """Where each array's elements are; of Places 0, so that an address is a place."""
+    known = iter(addresses_of([x for x in arrays if type(x) is not Places]))
+    return [0 if type(x) is Places else next(known) for x in arrays]
+
+
+def _apart(arrays: Sequence[Any], places: Sequence[int], results: int, gives_up: bool) -> bool:
     """Whether no input lies where a result is written but element on element; where the function may give up, none at all."""
     ends = [(at + low, at + high) for at, (low, high) in zip(places, [extent(memory(x)) for x in arrays], strict=True)]
     for i in range(results):
@@ -151,16 +158,27 @@ def _parts(arranged: Arrangement, folds: bool) -> list[tuple[int, int, int]]:
     return [(axis, low, high) for low, high in itertools.pairwise(ends)]
 
 
+def program_of(tape: Tape, arranged: Arrangement) -> Program | None:
+    """The program of a tape over arrays that lie as arranged, results first; None where there is none."""
+    kinds = arranged.kinds
+    if INDEX in tape.inputs:
+        fours = [all([n == 1 or s % 4 == 0 for n, s in zip(arranged.sizes[:3], own, strict=True)]) for own in arranged.strides]
+        given = (*[None] * len(tape.stores), *tape.inputs)
+        kinds = tuple([FOURS if t == INDEX and k == TILE and four else k for t, k, four in zip(given, kinds, fours, strict=True)])
+    return machine_code(tape, kinds)
+
+
 @functools.lru_cache(maxsize=4096)
 def machine_code(tape: Tape, kinds: tuple[str, ...]) -> Program | None:
-    """The program of a tape over arrays of these kinds (`Arrangement.kinds`), the results first, compiled when it is first asked for or found on disk.
+    """The program of a tape over arrays of these kinds (`Arrangement.kinds`, or FOURS), the results first, compiled when it is first asked for or found on
+    disk.
 
     None where there is none: no machine code for this processor (see compiler.refusal), formulas of more than `maths` has for vectors, types that loops
     do not store (8- and 16-bit integers, complex), reductions in words that folds.py has not.
     """
     if compiler.refusal():
         return None
-    made = machine_text(tape, kinds, _TURNS)
+    made = machine_text(tape, kinds, _FOURS if FOURS in kinds else _TURNS)
     if made is None:
         return None
     return Program(tape, compiler.build_typed(made.module, ctypes.c_int64, ctypes.c_void_p), made.gives_up, made.kept)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.kernels.parts.tapes.cpu.arrangement import Arrangement, Memory, arrange, extent
-from tritensor.kernels.parts.tapes.cpu.programs import Arranged, Program, machine_code
+from tritensor.kernels.parts.tapes.cpu.programs import Arranged, Program, addresses_in, program_of
 from tritensor.kernels.parts.tapes.cpu.text import NUMBERS
-from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
+from tritensor.kernels.parts.tapes.tape import INDEX, Fold, Step, Tape
 from tritensor.llvm import workers
 from tritensor.llvm.address_table import addresses_of
 from tritensor.llvm.loops import SHARED
@@ -83,7 +83,8 @@ def space_of(step: Step | Fold, shapes: Sequence[tuple[int, ...]], row: tuple[in
 class StepTable:
     """The calls of a tape's steps over arrays that lie so and so, temporaries in one piece of memory."""
 
-    def __init__(self, memories: Sequence[Memory], results: int) -> None:
+    def __init__(self, memories: Sequence[Memory], results: int, drawn: bool) -> None:
+        self.addresses_of = addresses_in if drawn else addresses_of
         extents = [extent(m) for m in memories]
         self._outs, self._inputs = list(enumerate(extents[:results])), list(enumerate(extents))[results:]
         self.calls: list[tuple[int, list[int]]] = []  # a function's address and the words of its table
@@ -124,11 +125,11 @@ class StepTable:
         self._addresses = [(starts[call] + word, which, ahead) for call, word, which, ahead in self.addresses]
         self._numbers = [(8 * (starts[call] + word), which, struct.Struct(code).pack_into) for call, word, which, code in self.numbers]
 
-    def __call__(self, arrays: Sequence[np.ndarray], numbers: Sequence[Any]) -> bool:
+    def __call__(self, arrays: Sequence[Any], numbers: Sequence[Any]) -> bool:
         """Run them, results first; False where a result lies over an input, which may be read after it was written, and nothing is done; and where
         values were too hard for some step."""
         room = np.empty(self.room, np.uint8)
-        at = addresses_of((*arrays, room))
+        at = self.addresses_of((*arrays, room))
         for y, (low, high) in self._outs:
             first, end = at[y] + low, at[y] + high
             for x, (least, most) in self._inputs:
@@ -149,12 +150,12 @@ def fused_call(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], r
     """The call of a tape's own machine function with (arrays, numbers), results first; None where it has none for these arrays."""
     results = len(tape.stores)
     arranged = arrange(shape, tuple(memories), results, reduced)
-    program = None if arranged is None else machine_code(tape, arranged.kinds)
+    program = None if arranged is None else program_of(tape, arranged)
     if arranged is None or program is None:
         return None
     if arranged.elements >= SHARED:
         return Arranged(program, arranged)
-    table = StepTable(memories, results)
+    table = StepTable(memories, results, INDEX in tape.inputs)
     numbers = [(k, d) for k, d in enumerate(tape.numbers)]
     table.add(program, arranged, [(k, 0) for k in range(len(memories))], numbers)
     if not program.gives_up:
@@ -168,7 +169,7 @@ def step_table(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], r
     where results are not what steps write."""
     if math.prod(shape) >= SHARED:
         return None
-    table, results, ndim = StepTable(memories, len(tape.stores)), len(tape.stores), len(shape)
+    table, results, ndim = StepTable(memories, len(tape.stores), INDEX in tape.inputs), len(tape.stores), len(shape)
     known: list[Any] = [_all_axes(m, ndim, results + k) for k, m in enumerate(memories[results:])] + [None] * len(tape.numbers)
     targets = {v: _all_axes(memories[k], ndim, k) for k, v in reversed(list(enumerate(tape.stores)))}
     for way in ways(tape):
@@ -184,7 +185,7 @@ def step_table(tape: Tape, shape: tuple[int, ...], memories: Sequence[Memory], r
             made.append(target)
         arrays = [*made, *given]
         arranged = arrange(space, tuple([a[0] for a in arrays]), len(made), rows)
-        program = None if arranged is None else machine_code(way.tape, arranged.kinds)
+        program = None if arranged is None else program_of(way.tape, arranged)
         if arranged is None or program is None:
             return None
         told = [v - len(tape.inputs) for v in way.numbers]

@@ -14,10 +14,11 @@ import numpy as np
 
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
-from tritensor.kernels.parts.tapes.cpu.arrangement import PART, ROW, TILE
+from tritensor.kernels.parts.tapes.cpu import draws
+from tritensor.kernels.parts.tapes.cpu.arrangement import FOURS, PART, ROW, TILE
 from tritensor.kernels.parts.tapes.cpu.folds import FoldCode, State, as_states
 from tritensor.kernels.parts.tapes.cpu.kept_values import cost, kept_values
-from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
+from tritensor.kernels.parts.tapes.tape import INDEX, Fold, Step, Tape
 from tritensor.llvm import simd_functions as native
 from tritensor.llvm.loop_nest import LoopNest
 from tritensor.llvm.loops import STORED, to_compute_type, to_stored_type
@@ -70,6 +71,7 @@ class _Writer:
         self.once = _Scope(ONCE, Code(1, "e"), None)
         self.row = _Scope(A_ROW, Code(1, "s"), self.once)
         self.known_folds: dict[int, State] = {}
+        self.drawn: dict[tuple[str, int], list[Vector] | None] = {}  # numbers for all vectors of a turn, by walk and value
         self._place_values()
         self.written: set[int] = set()  # kept values that walks before this one have written
         kept = self._kept()
@@ -140,6 +142,9 @@ class _Writer:
 
     def _make(self, v: int, scope: _Scope) -> Vector:
         count = len(self.tape.inputs)
+        if v < count and self.tape.inputs[v] == INDEX:
+            start = f"%b{v + self.results}" if scope.often == A_ROW else f"%{scope.tag}c{v + self.results}"
+            return draws.places(scope.code, start, scope.at, scope.ahead, scope.often == AN_ELEMENT)
         if v < count:
             return to_compute_type(self._load(v + self.results, scope), self.tape.inputs[v])
         if v < count + len(self.tape.numbers):
@@ -153,10 +158,19 @@ class _Writer:
             made = self._finished(k, step, scope)
             return made[place]
         args = [_widened(self.value(p, scope), step.wide) for p in step.picks]
-        y = self._rounded(v, backends.translate(step.formula, on_vectors)(*args), scope)
+        found = self._by_fours(v, step, args, scope)
+        y = self._rounded(v, backends.translate(step.formula, on_vectors)(*args) if found is None else found, scope)
         if v in self.kept:
             self._write(self.kept[v], scope.stored[v], scope)
         return y
+
+    def _by_fours(self, v: int, step: Step, args: Sequence[Vector], scope: _Scope) -> Vector | None:
+        """A draw in a turn of four vectors that begins with a whole block: its part of what is computed for all of them; None of any other step."""
+        if scope.mask or not any([p < len(self.tape.inputs) and self.kinds[p + self.results] == FOURS for p in step.picks]):
+            return None
+        if not scope.ahead:
+            self.drawn[scope.tag, v] = draws.by_fours(step.formula.__name__, *args)
+        return draws.part(self.drawn[scope.tag, v], scope.ahead // LANES, scope.code)
 
     def _rounded(self, v: int, made: Any, scope: _Scope) -> Vector:
         """What a step has made, rounded to its type in memory and widened again, as it is for one that reads it there."""
@@ -420,7 +434,7 @@ def machine_text(tape: Tape, kinds: tuple[str, ...], turn: int) -> MachineText |
 
     None where there is no straight-line code: other types than loops store, formulas of more than `maths`.
     """
-    if not all([d in STORED for d in (*tape.inputs, *[tape.dtypes()[v] for v in tape.stores])]) or not all(
+    if not all([d in STORED or d == INDEX for d in (*tape.inputs, *[tape.dtypes()[v] for v in tape.stores])]) or not all(
         [d in NUMBERS for d in tape.numbers]
     ):
         return None
