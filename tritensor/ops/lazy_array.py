@@ -167,14 +167,14 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
         real = storage.settled()
         return real.strides if isinstance(real, StridedArray) else tuple([s // real.itemsize for s in real.strides])
 
+    @strides.setter
+    def strides(self, strides: tuple[int, ...]) -> None:
+        self._said = strides
+
     @property
     def predicted(self) -> tuple[int, ...]:
         """The strides as they are expected, for whoever would not have the array computed to know them."""
         return self.strides if self.storage.real is not None else self._said  # type: ignore[no-any-return]
-
-    @strides.setter
-    def strides(self, strides: tuple[int, ...]) -> None:
-        self._said = strides
 
     @property
     def pending(self) -> bool:

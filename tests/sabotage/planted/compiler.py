@@ -30,7 +30,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "a write over a window takes the place of all": (FUSION + "dataflow.py", "if base is not None and window != (made.shape, made.dtype, made.strides, 0):", "if False:"),
     "a write is announced to no segment": (ARRAY, "        if segment.reads(array):\n", "        if False:\n"),
     "a write is announced to no path": (
-        ARRAY, "            if cursor.reads(array):\n                cursor.segment", "            if False:\n                cursor.segment",
+        ARRAY, "        if cursor.reads(array):\n            cursor.segment", "        if False:\n            cursor.segment",
     ),
     "memory that is left for other memory is read late": (
         ARRAY, "        if cursor.reads(array):\n            cursor.leave()", "        pass",
@@ -78,7 +78,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "an input is overwritten that lies in another way": (FUSION + "plan.py", "mine.shape != out.shape or mine.strides != out.strides", "mine.shape != out.shape"),
     # -- plans of other graphs
     "a plan for leaves that lie in another way": (FUSION + "structure.py", "                    add((x.shape, x.dtype, x.strides, x.device))\n                add(n)", "                    add((x.shape, x.dtype, x.device))\n                add(n)"),
-    "a plan with other numbers": (FUSION + "structure.py", "add(kind if free else (kind, x, str(x)) if not x else (kind, x))", "add(kind)"),
+    "a plan with other numbers": (FUSION + "structure.py", "add(kind if free or k in seeds_at else (kind, x, str(x)) if not x else (kind, x))", "add(kind)"),
     "a plan with other attributes": (FUSION + "structure.py", "            add(replay.attributes_part(attrs))\n", ""),
     "a plan of another window": (FUSION + "structure.py", "x.shape, x.dtype, x.strides, x.first)\n    if kind is tuple", "x.shape, x.dtype, x.strides)\n    if kind is tuple"),
     "a plan that gives other results": (FUSION + "structure.py", "            if y in wanted:\n                kept.append(y)\n                add((y.strides, y.fixed, True))", "            if y in wanted:\n                kept.append(y)\n                add(y.fixed)"),
