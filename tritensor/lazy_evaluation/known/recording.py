@@ -13,7 +13,7 @@ from tritensor.autograd.engine import collect_nodes
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.dispatch.plans.door_code import ABSENT
-from tritensor.fusion.graph import BACKWARD, Call, Value, Window
+from tritensor.fusion.graph import Call, Value, Window
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.draws import Draws
@@ -181,8 +181,6 @@ class Writer:
         self.fresh_leaves = []
         for leaf in fresh_leaves:
             leaf.first = record
-        if any([c.corner == BACKWARD and "seed" in c.op.attrs for c in record.calls]):
-            return False  # it draws again what forward has drawn, by numbers among its arguments, which no later run would change
         drawing = [c for c in record.calls if "seed" in c.attrs]
         if len(drawing) != len(notes.draws) or not self.draws.link(record.calls):
             return False
