@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.fusion.graph import BACKWARD, FORWARD, WRITE, Call, Value, Window
+from tritensor.fusion.graph import BACKWARD, FORWARD, WRITE, Call, DerivedNumber, Value, Window
 from tritensor.fusion.steps import KINDS, Elementary, Number, Template
 from tritensor.fusion.templates import copy_template, numbers_in, template_of, uniform
 from tritensor.ground.device import device
 from tritensor.kernels.parts.tapes.capture import ArraySpec
 
 Steps = tuple[int, ...]
+_NUMBERS = (float, int, DerivedNumber)
 
 
 class Slot:
@@ -173,8 +174,8 @@ class _Builder:
         on = next(r.device for r in call.results if r is not None)
         places = self.places(call.inputs)
         others = [self.places(args) for _, args, _ in call.kernels or ()]
-        drawn = tuple([(name, self.number()) for name in drawn_attributes(call)])
-        found = None if draws(call) else self.captured(k, call, given, places, others, on)
+        drawn = tuple([(name, self.number()) for name in (*drawn_attributes(call), *derived_attributes(call))])
+        found = None if draws(call) or derives(call) else self.captured(k, call, given, places, others, on)
         if found is None:
             found = self.whole(k, call, given, on)
         for value, where in found:
@@ -190,7 +191,7 @@ class _Builder:
 
     def places(self, args: Sequence[Any]) -> tuple[int, ...]:
         """Of each argument its place among the program's numbers, -1 for what is none."""
-        return tuple([self.number() if type(x) is float or type(x) is int else -1 for x in args])
+        return tuple([self.number() if type(x) in _NUMBERS else -1 for x in args])
 
     def captured(
         self, k: int, call: Call, given: tuple[Any, ...], places: Sequence[int], others: Sequence[Sequence[int]], on: device
@@ -351,6 +352,16 @@ def draws(call: Call) -> bool:
 def drawn_attributes(call: Call) -> tuple[str, ...]:
     """The attributes of a call that are seed and offset of its random numbers."""
     return ("seed", "offset") if call.corner == FORWARD and getattr(call.op.forward, "draws", None) == () else ()
+
+
+def derived_attributes(call: Call) -> tuple[str, ...]:
+    """The attributes of a call that are derived numbers."""
+    return tuple([name for name, a in call.attrs.items() if type(a) is DerivedNumber])
+
+
+def derives(call: Call) -> bool:
+    """Whether a call takes derived numbers."""
+    return DerivedNumber in [type(x) for x in (*call.inputs, *call.attrs.values())]
 
 
 def _number(number: Number, slots: tuple[int, ...]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -51,7 +52,7 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
                 add(n)
             elif kind is float or kind is int:
                 numbers.append(x)
-                add(kind if free else (kind, x, str(x)) if not x else (kind, x))
+                add(number_part(x) if free else (kind, x, str(x)) if not x else (kind, x))
             else:
                 add(_part(x, place, parts))
         if attrs:
@@ -68,7 +69,7 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
                 for x in args:
                     if type(x) is float or type(x) is int:
                         numbers.append(x)
-                        add(type(x) if free else (type(x), x, str(x)))
+                        add(number_part(x) if free else (type(x), x, str(x)))
                     else:
                         add(_part(x, place, parts))
         for y in call.results:
@@ -84,6 +85,11 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
             else:
                 add(y.fixed)
     return Structure(tuple(parts), list(place), kept, numbers, seeds)
+
+
+def number_part(x: float) -> Any:
+    """A number that only reaches kernels as it stands in a key: its type and, as patterns ask for these, whether it is 0, below 0, or not finite."""
+    return type(x) if 0 < x < math.inf else (type(x), "-" if -math.inf < x < 0 else str(x))
 
 
 def _part(x: Any, place: dict[Value, int], parts: list[Any]) -> Any:
