@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from tritensor.fusion.graph import Call, Value, Window
-from tritensor.fusion.patterns.match import Match, Mismatch
+from tritensor.fusion.patterns.match import Match, Mismatch, is_number
 from tritensor.fusion.patterns.windows import reshaped, transposed
 from tritensor.ground.strides import contiguous_strides
 from tritensor.kernels.losses.linear_cross_entropy import rows_of_chunk
 from tritensor.ops.table import registry
 
 NO_LABEL = -(1 << 63)  # what no label is that gather takes
+_EACH = {"reduction": "none", "ignore_index": NO_LABEL}
 _INT64 = np.dtype(np.int64)
 
 
@@ -33,7 +34,7 @@ def cross_entropy(m: Match) -> None:
     _put(m, [(m.last, 0), (logs, 0)], loss, reshaped(x, p.shape), target, weight, m.last.attrs)
 
 
-def cross_entropy_by_hand(m: Match) -> None:
+def cross_entropy_of_logs(m: Match) -> None:
     """-log_softmax(x, -1).gather(-1, label), one a row, and -mean or -sum of all of these; a label that is no class is an error, as by hand."""
     (y,) = m.last.results
     (x,) = m.last.inputs
@@ -44,39 +45,109 @@ def cross_entropy_by_hand(m: Match) -> None:
         reduction, x = call.op.name, call.inputs[0]
         m.ask(call.results[0].shape == (), x.dtype == call.results[0].dtype)  # type: ignore[union-attr]
     gather = m.made(x, "gather")
-    logs_of, label = gather.inputs
-    logs = m.made(logs_of, "log_softmax")
+    logs = m.made(gather.inputs[0], "log_softmax")
     (x,) = logs.inputs
-    last = len(x.shape) - 1
-    m.ask(logs_of.shape == x.shape, last > 0, logs.attrs["dim"] % len(x.shape) == last, gather.attrs["dim"] % len(x.shape) == last)
-    m.ask(label.shape == (*x.shape[:-1], 1), label.dtype == _INT64)
-    rows = math.prod(x.shape[:-1])
-    target = reshaped(label, (rows,))
-    m.ask(target is not None)
-    attrs = {"reduction": reduction, "ignore_index": NO_LABEL}
-    _put(m, [*path, (gather, 0), (logs, 0)], y, reshaped(x, (rows, x.shape[-1])), target, None, attrs)
+    m.ask(gather.inputs[0].shape == x.shape, _is_last(logs.attrs["dim"], x))
+    rows, target = _rows(m, gather, x)
+    _put(m, [*path, (gather, 0), (logs, 0)], y, rows, target, None, {"reduction": reduction, "ignore_index": NO_LABEL})
 
 
-def _put(
-    m: Match, path: Sequence[tuple[Call, int]], loss: Value | None, x: Window | None, target: Any, weight: Any, attrs: dict[str, Any]
-) -> None:
-    """Cross-entropy of logits in the place of a chain that ends at their log_softmax, and its gradient where the graph has that of the chain."""
-    if x is None or loss is None:
+def cross_entropy_of_sums(m: Match) -> None:
+    """logsumexp(x, -1) - x.gather(-1, label), one a row; and log(sum(exp(z), -1)) - z.gather(-1, label), z = x - max x, in a graph without its gradient.
+
+    A row with an infinite logit is NaN, where by hand it may be infinite.
+    """
+    total, picked = m.last.inputs
+    (y,) = m.last.results
+    path, shift = [(m.last, 0)], None
+    if m.is_made(total, "add"):
+        call = m.made(total, "add")
+        path.append((call, 0))
+        total, shift = call.inputs
+    for name in ("log", "sum", "exp", "sub"):
+        path.append((m.made(total, name), 0))
+        total = path[-1][0].inputs[0]
+    x, top = path[-1][0].inputs
+    _take_largest(m, top, x)
+    gather = m.made(picked, "gather")
+    m.ask(gather.inputs[0] == (path[-1][0].results[0] if shift is None else x), shift is None or shift is top, path[-3][0].attrs["dim"] == (len(x.shape) - 1,))
+    rows, target = _rows(m, gather, x)
+    results = _put_forward(m, y, rows, target, None, _EACH)
+    g = m.gradient_of_result(path, len(path) - 2)
+    if g is not None:
+        m.ask(shift is not None)
+        through, down = m.gradient_along(path, g), m.gradient(m.last, 1, g)
+        m.ask(down is not None)
+        direct = m.gradient(gather, 0, _in_its_shape(m, down))
+        joined = m.uses.readers.get(through, [])
+        m.ask(len(joined) == 1, joined[0].op.name == "add", direct in joined[0].inputs)
+        at = m.first_gradient()
+        m.take(joined[0])
+        _put_gradient(m, joined[0].results[0], g, rows, target, None, results, at, _EACH)
+
+
+def _is_last(dim: int, x: Any) -> bool:
+    return dim % len(x.shape) == len(x.shape) - 1
+
+
+def _rows(m: Match, gather: Call, x: Any) -> tuple[Window, Window]:
+    """Rows of logits, and the label that each is asked for."""
+    label = gather.inputs[1]
+    m.ask(len(x.shape) > 1, _is_last(gather.attrs["dim"], x), label.shape == (*x.shape[:-1], 1), label.dtype == _INT64)
+    count = math.prod(x.shape[:-1])
+    rows, target = reshaped(x, (count, x.shape[-1])), reshaped(label, (count,))
+    if rows is None or target is None:
         raise Mismatch
-    m.ask(weight is None or weight.dtype == x.dtype)
-    attrs = {**attrs, "label_smoothing": 0.0}
-    results = m.put("cross_entropy", x, target, weight, on=loss.device, **attrs)
+    return rows, target
+
+
+def _take_largest(m: Match, top: Any, x: Any) -> None:
+    """The largest of each row, or 0 where it is infinite, as part of what is replaced."""
+    if m.is_made(top, "where"):
+        finite, top, zero = m.made(top, "where").inputs
+        m.ask(m.made(finite, "isfinite").inputs[0] is top, is_number(zero), zero == 0)
+    call = m.made(top, "amax", "max_dim")
+    m.ask(call.inputs[0] == x, call.attrs["dim"] in (len(x.shape) - 1, (len(x.shape) - 1,)), call.attrs["keepdim"])
+
+
+def _in_its_shape(m: Match, g: Any) -> Any:
+    """A gradient that was given a dim of size 1 again."""
+    readers = m.uses.readers.get(g, [])
+    if len(readers) == 1 and readers[0].op.name == "pad_view" and math.prod(readers[0].results[0].shape) == math.prod(g.shape):  # type: ignore[union-attr]
+        m.take(readers[0])
+        return readers[0].results[0]
+    return g
+
+
+def _put(m: Match, path: Sequence[tuple[Call, int]], loss: Any, x: Window | None, target: Any, weight: Any, attrs: dict[str, Any]) -> None:
+    """Cross-entropy of logits in the place of a chain that ends at their log_softmax, and its gradient where the graph has that of the chain."""
+    if x is None:
+        raise Mismatch
+    results = _put_forward(m, loss, x, target, weight, attrs)
     g = m.gradient_of_result(path, len(path) - 1)
     if g is not None:
         dx = m.gradient_along(path, g)
-        at = m.first_gradient()
-        op = registry["cross_entropy"]
-        named = {"x": x, "target": target, "weight": weight, **dict(zip(op.outputs, results, strict=True)), **attrs}
-        named |= {"g": reshaped(g, results[0].shape), "needs": (True, False, False)}
-        m.ask(named["g"] is not None)
-        made = m.put_gradient(op, named, (x._replace(strides=contiguous_strides(x.shape)), None, None), loss.device, at)
-        m.give(dx, reshaped(made[0], dx.shape), at)
-    m.give(loss, reshaped(results[0], loss.shape))
+        _put_gradient(m, dx, g, x, target, weight, results, m.first_gradient(), attrs)
+
+
+def _put_forward(m: Match, loss: Any, x: Window, target: Any, weight: Any, attrs: dict[str, Any]) -> tuple[Value, ...]:
+    m.ask(weight is None or weight.dtype == x.dtype)
+    results = m.put("cross_entropy", x, target, weight, on=loss.device, label_smoothing=0.0, **attrs)
+    m.give(loss, reshaped(results[0], loss.shape) if math.prod(loss.shape) == math.prod(results[0].shape) else None)
+    return results
+
+
+def _put_gradient(
+    m: Match, dx: Any, g: Any, x: Window, target: Any, weight: Any, results: Sequence[Value], at: Call, attrs: dict[str, Any]
+) -> None:
+    op = registry["cross_entropy"]
+    up = reshaped(g, results[0].shape)
+    m.ask(up is not None)
+    named = {"g": up, "x": x, "target": target, "weight": weight, **dict(zip(op.outputs, results, strict=True)), **attrs}
+    named |= {"label_smoothing": 0.0, "needs": (True, False, False)}
+    like = x._replace(strides=contiguous_strides(x.shape))
+    made = m.put_gradient(op, named, (like, None, None), dx.device, at)
+    m.give(dx, reshaped(made[0], dx.shape), at)
 
 
 def linear_cross_entropy(m: Match) -> None:

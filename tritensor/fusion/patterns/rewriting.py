@@ -24,7 +24,8 @@ class Pattern(NamedTuple):
 PATTERNS = (
     Pattern("attention", "matmul", attention.attention),
     Pattern("cross_entropy", "nll_loss", losses.cross_entropy),
-    Pattern("cross_entropy", "neg", losses.cross_entropy_by_hand),
+    Pattern("cross_entropy", "neg", losses.cross_entropy_of_logs),
+    Pattern("cross_entropy", "sub", losses.cross_entropy_of_sums),
     Pattern("linear_cross_entropy", "cross_entropy", losses.linear_cross_entropy),
 )
 _on: frozenset[str] = frozenset([p.name for p in PATTERNS])
