@@ -70,7 +70,7 @@ def attention(m: Match) -> None:
     mask, causal = _mask(m, scores.masks, (*lead, *rows.shape[-2:]), y)
     scale = m.number(partial(_scale, above=tuple([a for _, a in scores.factors])), [f for f, _ in scores.factors])
     name = _op(y, operands)
-    more = {"p": 0.0, "seed": 0, "offset": 0} if name == "flash_attention" else {}
+    more: dict[str, Any] = {"p": 0.0, "seed": 0, "offset": 0} if name == "flash_attention" else {}
     results = m.put(name, *operands, mask, on=y.device, scale=scale, causal=causal, **more)
     named = {
         **dict(zip("qkv", operands, strict=True)),
@@ -191,20 +191,17 @@ def _is_causal(m: Match, mask: Mask, shape: Shape) -> bool:
         return False
     if not mask.fill:
         return _is_triangle(m, x, "triu", 1, -math.inf)
-    while True:
-        call = m.maker(x)
-        if call is None:
+    while (call := m.maker(x)) is not None and call.op.name in ("logical_not", "bitwise_not", "eq", "ne", "cast"):
+        if call.op.name in ("eq", "ne") and not (is_number(call.inputs[1]) and call.inputs[1] == 0):
             return False
-        if call.op.name in ("logical_not", "eq") and (call.op.name != "eq" or _is_zero(call.inputs[1])):
+        if call.op.name == "cast" and call.attrs["dtype"] != np.bool_:
+            return False
+        if call.op.name not in ("ne", "cast"):
             hidden = not hidden
-        elif not (call.op.name == "ne" and _is_zero(call.inputs[1])) and not (call.op.name == "cast" and call.attrs["dtype"] == np.bool_):
-            break
         x = call.inputs[0]
+        if call.op.name == "bitwise_not" and x.dtype != np.bool_:
+            return False
     return _is_triangle(m, x, "triu", 1) if hidden else _is_triangle(m, x, "tril", 0)
-
-
-def _is_zero(x: Any) -> bool:
-    return is_number(x) and x == 0
 
 
 def _is_triangle(m: Match, x: Any, name: str, diagonal: int, value: float | None = None) -> bool:
@@ -262,7 +259,7 @@ def _gradients(m: Match, path: Sequence[tuple[Call, int]], operands: Sequence[Wi
     like = [None if d is None else _as_op_lays(x, name) for d, x in zip(wanted, operands, strict=True)]
     made = m.put_gradient(registry[name], named, [*like, None], _first(last).device, at)
     for value, given, turn in zip(wanted, made, (window, transposed, window), strict=False):
-        if value is not None:
+        if value is not None and given is not None:
             shape = turn(value).shape
             m.give(value, turn(_operand(given, given.shape[:-2], shape[:-2])), at)
 

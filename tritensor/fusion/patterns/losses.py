@@ -70,7 +70,11 @@ def cross_entropy_of_sums(m: Match) -> None:
     x, top = path[-1][0].inputs
     _take_largest(m, top, x)
     gather = m.made(picked, "gather")
-    m.ask(gather.inputs[0] == (path[-1][0].results[0] if shift is None else x), shift is None or shift is top, path[-3][0].attrs["dim"] == (len(x.shape) - 1,))
+    m.ask(
+        gather.inputs[0] == (path[-1][0].results[0] if shift is None else x),
+        shift is None or shift is top,
+        path[-3][0].attrs["dim"] == (len(x.shape) - 1,),
+    )
     rows, target = _rows(m, gather, x)
     results = _put_forward(m, y, rows, target, None, _EACH)
     g = m.gradient_of_result(path, len(path) - 2)
@@ -133,7 +137,7 @@ def _put(m: Match, path: Sequence[tuple[Call, int]], loss: Any, x: Window | None
 def _put_forward(m: Match, loss: Any, x: Window, target: Any, weight: Any, attrs: dict[str, Any]) -> tuple[Value, ...]:
     m.ask(weight is None or weight.dtype == x.dtype)
     results = m.put("cross_entropy", x, target, weight, on=loss.device, label_smoothing=0.0, **attrs)
-    m.give(loss, reshaped(results[0], loss.shape) if math.prod(loss.shape) == math.prod(results[0].shape) else None)
+    m.give(loss, reshaped(results[0], loss.shape))
     return results
 
 

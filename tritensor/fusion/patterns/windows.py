@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tritensor.fusion.graph import Value, Window
@@ -38,11 +39,11 @@ def expanded(x: Any, shape: Shape) -> Window:
 
 
 def reshaped(x: Any, shape: Shape) -> Window | None:
-    """It in another shape of as many elements; None where only a copy is."""
+    """It in another shape; None where only a copy is, or an array of another size."""
     w = window(x)
     if w.shape == shape:
         return w
-    steps = reshape_strides(w.shape, w.strides, shape)
+    steps = reshape_strides(w.shape, w.strides, shape) if math.prod(w.shape) == math.prod(shape) else None
     return None if steps is None else w._replace(shape=shape, strides=steps)
 
 
@@ -51,7 +52,7 @@ def value_of(x: Any) -> Value | None:
     if type(x) is Window:
         v = x.value
         in_order = x.first == 0 and x.dtype == v.dtype and same_order(x.shape, x.strides) and same_order(v.shape, v.strides)
-        return v if in_order and _size(x.shape) == _size(v.shape) else None
+        return v if in_order and math.prod(x.shape) == math.prod(v.shape) else None
     return x if type(x) is Value else None
 
 
@@ -59,10 +60,3 @@ def same_order(shape: Shape, strides: Shape, like: Shape | None = None) -> bool:
     """Whether an array of these strides lies as one of others does, of C order unless given; dims of size 1 do not count."""
     other = contiguous_strides(shape) if like is None else like
     return all([n == 1 or a == b for n, a, b in zip(shape, strides, other, strict=True)])
-
-
-def _size(shape: Shape) -> int:
-    found = 1
-    for n in shape:
-        found *= n
-    return found
