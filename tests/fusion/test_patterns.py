@@ -415,6 +415,60 @@ def test_linear_and_cross_entropy(on: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert names(g) == []
 
 
+# -- softmax
+def by_hand(x: Any, top: Callable[[Any], Any]) -> Any:
+    e = tt.exp(x - top(x))
+    return e / e.sum(-1, keepdim=True)
+
+
+TOPS: dict[str, Callable[[Any], Any]] = {
+    "amax": lambda x: x.amax(-1, keepdim=True), "max": lambda x: x.max(-1, keepdim=True)[0], "named": lambda x: tt.max(x, dim=1, keepdim=True).values,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("on", ON)
+@pytest.mark.parametrize("top", TOPS)
+def test_softmax_with_its_gradient(top: str, on: str) -> None:
+    x, g = leaf(6, 5, on=on, grad=True), leaf(6, 5, on=on)
+    for given in (x, leaf(5, 6, on=on).T.requires_grad_()):
+
+        def program(given: Any = given) -> Any:
+            y = by_hand(given, TOPS[top])
+            return y.detach(), tt.autograd.grad(y, [given], [g])
+
+        found = Graph(program).check()
+        if given is x:
+            assert names(found) == ["softmax"]
+            assert found.alone == ["softmax", "softmax backward"]
+        with tt.lazy():
+            lazily = program()
+            said = [t.stride() for t in (lazily[0], *lazily[1])]
+        assert said == [t.stride() for t in (lazily[0], *lazily[1])]
+    assert names(Graph(lambda: by_hand(x.detach(), TOPS[top])).check()) == []
+
+
+NEAR_SOFTMAXES: dict[str, Callable[[Any], Any]] = {
+    "detached": lambda x: by_hand(x, lambda x: x.detach().amax(-1, keepdim=True)),  # one launch as it is
+    "nothing taken off": lambda x: (e := tt.exp(x)) / e.sum(-1, keepdim=True),
+    "another axis": lambda x: (e := tt.exp(x - x.amax(0, keepdim=True))) / e.sum(0, keepdim=True),
+    "the largest of all": lambda x: by_hand(x, lambda x: x.amax((0, 1), keepdim=True)),
+    "the smallest": lambda x: by_hand(x, lambda x: x.amin(-1, keepdim=True)),
+    "the sum of others": lambda x: (e := tt.exp(x - x.amax(-1, keepdim=True))) / (e * e).sum(-1, keepdim=True),
+    "read again": lambda x: (e := tt.exp(x - x.amax(-1, keepdim=True))) / e.sum(-1, keepdim=True) + e,
+}
+
+
+@pytest.mark.parametrize("near", NEAR_SOFTMAXES)
+def test_near_misses_of_softmax_stay(near: str) -> None:
+    x = leaf(6, 6, grad=True)
+
+    def program() -> Any:
+        y = NEAR_SOFTMAXES[near](x)
+        return y.detach(), tt.autograd.grad((y * y).sum(), [x])
+
+    assert names(Graph(program).check()) == []
+
+
 # -- all of them
 def test_what_was_found_is_told_by_the_places_of_calls() -> None:
     q, k, v, x, y = leaf(2, 5, 4), leaf(2, 5, 4), leaf(2, 5, 4), leaf(6, 5), tt.tensor(np.arange(6) % 5)
@@ -436,7 +490,7 @@ def test_patterns_are_chosen_by_name() -> None:
         assert found() == ["cross_entropy"]
     assert found() == ["attention", "cross_entropy"]
     with (
-        pytest.raises(ValueError, match="patterns: softmin is none of attention, cross_entropy, linear_cross_entropy"),
+        pytest.raises(ValueError, match="patterns: softmin is none of attention, cross_entropy, linear_cross_entropy, softmax"),
         rewriting.only("softmin"),
     ):
         pass

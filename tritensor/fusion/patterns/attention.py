@@ -11,7 +11,7 @@ import numpy as np
 
 from tritensor.fusion.graph import Call, Value, Window
 from tritensor.fusion.patterns.match import Factor, Match, Mismatch, is_factor, is_floating, is_number
-from tritensor.fusion.patterns.windows import argument, expanded, reshaped, same_order, transposed, window
+from tritensor.fusion.patterns.windows import expanded, reshaped, same_order, transposed, window
 from tritensor.ground.strides import contiguous_strides
 from tritensor.kernels.attention.layout import strides_like
 from tritensor.ops.strided_array import empty_meta
@@ -233,7 +233,7 @@ def _result(m: Match, y: Value, made: Value) -> None:
                 m.take(copy)
                 m.give(copied, turned, at=copy)
                 return
-    m.give_in_order(y, argument(found))
+    m.give(y, found)
 
 
 def _order(seen: Window, y: Value) -> list[int] | None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.fusion.graph import Call, Value, Window
-from tritensor.fusion.patterns.match import Match, Mismatch, is_number
+from tritensor.fusion.patterns.match import Match, Mismatch
+from tritensor.fusion.patterns.softmax import take_largest
 from tritensor.fusion.patterns.windows import reshaped, transposed
 from tritensor.ground.strides import contiguous_strides
 from tritensor.kernels.losses.linear_cross_entropy import rows_of_chunk
@@ -68,7 +69,7 @@ def cross_entropy_of_sums(m: Match) -> None:
         path.append((m.made(total, name), 0))
         total = path[-1][0].inputs[0]
     x, top = path[-1][0].inputs
-    _take_largest(m, top, x)
+    take_largest(m, top, x)
     gather = m.made(picked, "gather")
     m.ask(
         gather.inputs[0] == (path[-1][0].results[0] if shift is None else x),
@@ -83,11 +84,10 @@ def cross_entropy_of_sums(m: Match) -> None:
         through, down = m.gradient_along(path, g), m.gradient(m.last, 1, g)
         m.ask(down is not None)
         direct = m.gradient(gather, 0, _in_its_shape(m, down))
-        joined = m.uses.readers.get(through, [])
-        m.ask(len(joined) == 1, joined[0].op.name == "add", direct in joined[0].inputs)
+        joined = m.only_reader(through, "add")
+        m.ask(direct in joined.inputs)
         at = m.first_gradient()
-        m.take(joined[0])
-        _put_gradient(m, joined[0].results[0], g, rows, target, None, results, at, _EACH)
+        _put_gradient(m, joined.results[0], g, rows, target, None, results, at, _EACH)
 
 
 def _is_last(dim: int, x: Any) -> bool:
@@ -103,15 +103,6 @@ def _rows(m: Match, gather: Call, x: Any) -> tuple[Window, Window]:
     if rows is None or target is None:
         raise Mismatch
     return rows, target
-
-
-def _take_largest(m: Match, top: Any, x: Any) -> None:
-    """The largest of each row, or 0 where it is infinite, as part of what is replaced."""
-    if m.is_made(top, "where"):
-        finite, top, zero = m.made(top, "where").inputs
-        m.ask(m.made(finite, "isfinite").inputs[0] is top, is_number(zero), zero == 0)
-    call = m.made(top, "amax", "max_dim")
-    m.ask(call.inputs[0] == x, call.attrs["dim"] in (len(x.shape) - 1, (len(x.shape) - 1,)), call.attrs["keepdim"])
 
 
 def _in_its_shape(m: Match, g: Any) -> Any:

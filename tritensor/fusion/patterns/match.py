@@ -79,7 +79,7 @@ class Match:
         known = (*call.inputs, *call.results)
         found = []
         for reader in self.uses.readers.get(_value(of), ()):
-            if reader.corner != BACKWARD or reader.op is not call.op or value_of(reader.inputs[0]) is not _value(of):
+            if reader.corner != BACKWARD or reader.op is not call.op or value_of(_gradient_in(reader)) is not _value(of):
                 continue
             result = reader.results[place] if reader.part is None else reader.results[0] if reader.part == place else None
             if result is not None and all([x in known for x in reader.inputs[1:] if type(x) in (Value, Window)]):
@@ -117,6 +117,13 @@ class Match:
             g = g if found is None else found
         return g
 
+    def only_reader(self, value: Any, name: str) -> Call:
+        """The one call that reads a value, of an op of this name, as part of what is replaced."""
+        readers = self.uses.readers.get(value, [])
+        self.ask(len(readers) == 1 and readers[0].op.name == name and readers[0].corner == FORWARD)
+        self.take(readers[0])
+        return readers[0]
+
     def first_gradient(self) -> Call:
         """The first of the gradients' calls that are replaced."""
         return min([c for c in self.parts if c.corner == BACKWARD], key=lambda c: self.uses.place[c])
@@ -152,35 +159,37 @@ class Match:
         return call.results  # type: ignore[return-value]
 
     def put_gradient(self, op: Op, named: dict[str, Any], like: Sequence[Window | None], on: device, at: Call) -> tuple[Value | None, ...]:
-        """The results of an op's joint gradient corner before another call: `named` are the arguments by the names that the corner asks for them, `like`
-        are arrays that the results lie as; None where none is asked for."""
+        """The results of an op's gradient corner, a joint one or one of a single function, before another call: `named` are the arguments by the names that
+        it asks for them, `like` are arrays that the results lie as; None where none is asked for."""
         corner = op.cpu_backward if on.type == "cpu" else op.backward
-        if corner is None or not corner.joint:
+        if corner is None or len(corner.functions) != 1:
             raise Mismatch
         given = tuple([named[n] for n in ("g", *corner.names[0])])
-        call = Call(op, BACKWARD, tuple([argument(x) if type(x) is Window else x for x in given]), {}, at.at, corner.steps[0][1])
+        call = Call(
+            op,
+            BACKWARD,
+            tuple([argument(x) if type(x) is Window else x for x in given]),
+            {},
+            at.at,
+            corner.steps[0][1],
+            None if corner.joint else 0,
+        )
         call.kernels = ()
         call.results = tuple([None if w is None else Value(w.shape, w.dtype, w.strides, on, call, k) for k, w in enumerate(like)])
         self.new.append((at, call))
         return call.results
 
     def give(self, value: Value, by: Any, at: Call | None = None) -> None:
-        """Let a value of the graph be what new calls have made, in memory of its own only where somebody asks for that."""
+        """Let a value of the graph be what new calls have made, which is copied where it would lie otherwise than the graph says for sure."""
         before = self.last if at is None else at
         self.ask(by is not None and by.shape == value.shape and by.dtype == value.dtype)
+        maker = self.uses.maker[value]
+        if not same_order(value.shape, window(by).strides, value.strides) and not (maker.corner == BACKWARD and not maker.op.broadcasts):
+            self.ask(same_order(value.shape, value.strides))
+            (by,) = self.put("copy", by, on=value.device, at=before, memory_format=registry["copy"].attrs["memory_format"])
         call = Call(WRITE_OP, WRITE, (None, argument(window(by)), None), {}, before.at)
         call.results = (value,)
         self.new.append((before, call))
-
-    def give_in_order(self, value: Value, by: Any) -> None:
-        """The same, copied where it would lie otherwise than the graph says of the value."""
-        self.ask(by is not None)
-        if same_order(value.shape, window(by).strides, value.strides):
-            self.give(value, by)
-            return
-        self.ask(same_order(value.shape, value.strides))
-        (copied,) = self.put("copy", by, on=value.device, memory_format=registry["copy"].attrs["memory_format"])
-        self.give(value, copied)
 
     # -- at the end
     def check(self) -> None:
@@ -215,6 +224,12 @@ def is_factor(x: Any) -> bool:
 def is_floating(dtype: np.dtype) -> bool:
     """Whether a type is of real floating numbers, bfloat16 among them."""
     return dtype.kind in "fV"
+
+
+def _gradient_in(call: Call) -> Any:
+    """The gradient that a gradient's call is given, of an op of several results that of the first where it has no other."""
+    g = call.inputs[0]
+    return g[0] if type(g) is tuple and g[1:] == (None,) * (len(g) - 1) else g
 
 
 def _value(x: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tritensor.fusion.dataflow import derived_attributes, drawn_attributes
 from tritensor.fusion.graph import FORWARD, Call, DerivedNumber, Value
-from tritensor.fusion.patterns import attention, losses
+from tritensor.fusion.patterns import attention, losses, softmax
 from tritensor.fusion.patterns.match import Match, Mismatch, Uses, is_number
 from tritensor.ops import replay
 
@@ -23,6 +23,7 @@ class Pattern(NamedTuple):
 
 PATTERNS = (
     Pattern("attention", "matmul", attention.attention),
+    Pattern("softmax", "div", softmax.softmax),
     Pattern("cross_entropy", "nll_loss", losses.cross_entropy),
     Pattern("cross_entropy", "neg", losses.cross_entropy_of_logs),
     Pattern("cross_entropy", "sub", losses.cross_entropy_of_sums),
