@@ -45,6 +45,7 @@ from tritensor.autograd.task import collect_nodes as collect_nodes
 from tritensor.autograd.task import map_rows as map_rows
 from tritensor.autograd.task import tensors_of as tensors_of
 from tritensor.ground.errors import ArgumentError, GradError
+from tritensor.ground.strides import is_dense
 from tritensor.ground.transforms import WrappedArray, running
 from tritensor.ops.array import Array
 from tritensor.ops.lazy_array import LazyArray
@@ -268,7 +269,10 @@ def _grad(
         if edge in found:
             g, own = found[edge]
             # Results share no memory: the caller may write to one.
-            result.append(g if create_graph else nodes.make_tensor(as_array(g) if own else copy(as_array(g))))
+            if not create_graph:
+                g = as_array(g)
+                g = nodes.make_tensor(g if own and not (type(g) is LazyArray and not is_dense(g.shape, g.strides)) else copy(g))
+            result.append(g)
             found[edge] = (g, False)  # listed again, it gets memory of its own
         elif materialize_grads or edge in behind:
             result.append(_make_unused_zeros(t, create_graph))

@@ -1,4 +1,4 @@
-"""Plugin of the suite under TRITENSOR_LAZY=1: what a call raises late is raised inside of `pytest.raises`, and tests of how eager calls run are left out."""
+"""Plugin of the suite under TRITENSOR_LAZY=1: what a call raises late is raised inside of `pytest.raises`, and tests of how eager calls run are left out, with the reason."""
 
 from __future__ import annotations
 
@@ -9,11 +9,38 @@ import pytest
 from _pytest.raises import RaisesExc
 
 
+# What asks how eager calls run, by the beginnings of tests' names, and why nothing of it holds where calls wait.
+EAGER = {
+    "tests/dispatch/": "plans of single calls, which lazy regions do not take",
+    "tests/replay/": "recordings of single corners, and when they are made",
+    "tests/bench/": "what single calls cost",
+    "tests/fusion/": "graphs that are written and planned by hand",
+    "tests/cuda/memory/": "memory at a line: what nobody holds is never there, what is held comes later",
+    "tests/cuda/driver/": "calls of the driver at a line",
+    "tests/cuda/streams/": "launches on a stream, or in a capture, at a line",
+    "tests/cuda/test_device_errors.py": "which of two launches has reported first",
+    "tests/autograd/test_checkpoint.py::test_what_a_second_run_gives": "which arrays are alive at a line",
+    "tests/data/test_workers.py::test_batches_of_many_sizes": "memory that is used again at once",
+    "tests/distributions/test_draws.py::test_each_example_of_a_vmap": "equal bits of a loop and of a batch, which are fused in other ways",
+    "tests/familiar/test_cuda.py::test_watching_memory": "memory at a line",
+    "tests/fuzz/test_fuzz.py::test_programs_of_fixed_seeds[modules]": "equal bits of two runs, which are fused in other ways where other values are held",
+    "tests/kernels/convolution/test_gpu_tiles.py::test_both_gradients": "copies that two launches share",
+    "tests/kernels/products/test_epilogues.py::test_without": "memory at a line",
+    "tests/kernels/shaping/test_views.py::test_shares": "launches counted at a line",
+    "tests/llvm/test_threads.py": "which calls threads share",
+    "tests/nn/attention/test_layout.py": "launches of single calls",
+    "tests/nn/recurrent/test_nets.py": "launches of single calls",
+    "tests/nn/utils/test_gradients_together.py": "launches of single calls",
+    "tests/threads/test_first_use.py": "first calls, which build plans",
+}  # fmt: skip
+
+
 def _settle() -> None:
-    """Run what waits in this thread."""
+    """Run what waits in this thread, also what nobody holds: its errors are asked for."""
     from tritensor.ground.thread_state import here
 
     if here.segment is not None:
+        here.cursor.leave()
         here.segment.settle(everything=True)
 
 
@@ -36,9 +63,9 @@ class Lazily:
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Deselect what asks how eager calls run: plans, recordings, launches counted one by one, memory at a line."""
-        gone = [i for i in items if i.get_closest_marker("eager")]
+        gone = [i for i in items if i.nodeid.startswith(tuple(EAGER))]
         config.hook.pytest_deselected(items=gone)
-        items[:] = [i for i in items if not i.get_closest_marker("eager")]
+        items[:] = [i for i in items if not i.nodeid.startswith(tuple(EAGER))]
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self) -> None:

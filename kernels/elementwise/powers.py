@@ -286,6 +286,8 @@ def _by_kind(name: str, floating: Callable[..., Any], whole: Callable[..., Any])
             raise DivisionByZeroError(f"{name}: integer division by zero; b holds a 0; divide floats, or take the zeros out")
         return whole(a, b, out=out)
 
+    # a fused group would not look for the zeros
+    cpu.refuses = lambda a, b: (a if hasattr(a, "dtype") else b).dtype.kind in "iu"  # type: ignore[attr-defined]
     return cpu
 
 

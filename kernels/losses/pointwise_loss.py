@@ -230,8 +230,11 @@ def pointwise_loss(
         tried: list[dict[str, Any]] = [dict.fromkeys(loss.attributes, n) for n in others]
         return made + [Sample(*drawn(rng, (4, 3)), reduction="sum", **given) for given in tried]
 
+    cpu = loss.with_attributes(loss.cpu)
+    if loss.check is not None:
+        cpu.refuses = lambda x, target: True  # type: ignore[attr-defined]
     return op(
-        name, loss.with_attributes(loss.reference, doc), cpu=loss.with_attributes(loss.cpu), layout=layout, shape=loss.with_attributes(loss.shape),
+        name, loss.with_attributes(loss.reference, doc), cpu=cpu, layout=layout, shape=loss.with_attributes(loss.shape),
         forward=loss.with_attributes(loss.forward), rule=loss.with_names(loss.rule), backward=loss.with_names(loss.backward),
         cpu_backward=(loss.cpu_backward(0), loss.cpu_backward(1)), promote="same", samples=samples, tolerance=tolerance, borrows=borrows,
         sizes=lambda rng: [Sample(*drawn(rng, (4096, 4096)), reduction="mean", **loss.attributes)],

@@ -26,7 +26,7 @@ from tritensor.ops.table import FLOATS
 from tritensor.ops.table.signature import signature
 
 HALF_TYPES = ("float16", "bfloat16")  # numpy's loops for them go number by number, where it has any
-_COPIED = ("plain", "__signature__", "__module__", "__doc__", "__name__")
+_COPIED = ("plain", "refuses", "__signature__", "__module__", "__doc__", "__name__")
 
 
 def formula_loop(formula: Any, functions: Any = on_vectors, names: Sequence[str] = ()) -> Loop:

@@ -125,7 +125,13 @@ _next_of_many = blocked_together(_next_block)
 
 def _nextafter_cpu(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
     array = a if isinstance(a, np.ndarray) else b
-    if is_half(array.dtype) or max(np.size(a), np.size(b)) <= _FEW:
+    if is_half(array.dtype):  # of two zeros numpy gives the first there, C the second
+        zeros = np.equal(a, 0) & np.equal(b, 0)
+        found = _next_of_few(a, b, out=out) if not zeros.any() else np.where(zeros, b, _next_of_few(a, b)).astype(array.dtype)
+        if out is not None and found is not out:
+            out[...] = found
+        return found if out is None else out
+    if max(np.size(a), np.size(b)) <= _FEW:
         return _next_of_few(a, b, out=out)
     return _next_of_many(a, b, out=out)
 

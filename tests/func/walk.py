@@ -73,6 +73,7 @@ def vmap_findings(op: Op, sample: Sample) -> list[str]:
         ]
         try:
             want = [_listed(one(*p)) for p in parts]
+            tt.evaluate(*[y for w in want for y in w])
         except (RuntimeError, ValueError, TypeError, IndexError):
             continue  # examples that the op refuses
         with warnings.catch_warnings():

@@ -122,5 +122,7 @@ def test_neighbours_of_many_numbers_are_numpys(kind: str, towards: str) -> None:
     ]
     with np.errstate(all="ignore"):
         expected = np.nextafter(a, b)
+    if kind == "float16":  # of two zeros numpy gives the first there, and in all other types the second, as C
+        expected = np.where((a == 0) & (b == 0), b, expected).astype(kind)
     found = tt.nextafter(tt.from_numpy(a), tt.from_numpy(b)).numpy()
     np.testing.assert_array_equal(found.view(f"i{found.itemsize}"), expected.view(f"i{found.itemsize}"))

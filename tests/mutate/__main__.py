@@ -55,13 +55,13 @@ class Copy:
         self.changes = 0
         self.servers: dict[tuple[str, ...], subprocess.Popen[str]] = {}
 
-    def judged(self, fault: Fault, sound: dict[str, bool]) -> Verdict:
-        """Plant a fault, run the stages until one finds it, and take it out again."""
+    def judged(self, fault: Fault, sound: dict[str, bool], asked: list[Stage] | None = None) -> Verdict:
+        """Plant a fault, run the stages (those of its file, where none are given) until one finds it, and take it out again."""
         begin = time.monotonic()
         path = self.root / fault.path
         source = path.read_bytes()
         killer = ""
-        for stage in stages(self.root, fault.path, fault.function, self.tier):
+        for stage in stages(self.root, fault.path, fault.function, self.tier) if asked is None else asked:
             while not killer:
                 self._write(path, fault.planted(source))
                 killer = self._run(fault, stage)

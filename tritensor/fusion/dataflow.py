@@ -230,7 +230,12 @@ class _Builder:
         for value, pick in zip(values, picks, strict=True):
             if pick >= 0 and value is not None:
                 strides[pick] = value.strides
-        template = template_of(op, corner, tuple([_spec(x) for x in given]), call.attrs, numbers, tuple(strides))
+        specs = tuple([_spec(x) for x in given])
+        refuses = getattr(op.cpu, "refuses", None)
+        if refuses is not None and on.type == "cpu" and corner == "forward" and refuses(*specs):
+            self.opaque[k] = "it refuses some values"
+            return None
+        template = template_of(op, corner, specs, call.attrs, numbers, tuple(strides))
         if type(template) is str:
             self.opaque[k] = template
             return None

@@ -12,6 +12,7 @@ import numpy as np
 
 from tritensor.fusion.dataflow import NumberSlot
 from tritensor.fusion.graph import FORWARD
+from tritensor.fusion.items import Memory, View, Whole, places_in
 from tritensor.fusion.running import room
 from tritensor.fusion.tapes import Fused
 from tritensor.ground.strides import contiguous_strides, memory_extent
@@ -24,7 +25,7 @@ from tritensor.llvm.address_table import addresses_of
 from tritensor.llvm.loops import SHARED
 
 if TYPE_CHECKING:
-    from tritensor.fusion.plan import Memory, Plan
+    from tritensor.fusion.plan import Plan
 
 _CALL = 1 + workers.ARGUMENTS  # words of a call in a table
 _LINE = 64  # bytes at whose multiples temporaries begin
@@ -58,7 +59,7 @@ class MachineCalls:
         self._held = [c.held for c in calls]
         offsets, self._bytes = _arena(calls, temporaries)
         self.places = list(dict.fromkeys([p for c in calls for p in (*c.makes, *c.reads) if p not in temporaries]))
-        which = {_WORDS: 0, _ROOM: 1, **{p: k for k, p in enumerate(self.places, 2)}}
+        which: dict[Any, int] = {_WORDS: 0, _ROOM: 1, **{p: k for k, p in enumerate(self.places, 2)}}
         words: list[int] = [0] * (_CALL * len(calls))
         patches: list[tuple[int, int, int]] = []
         self._numbers: list[tuple[int, Any, NumberSlot]] = []
@@ -86,8 +87,7 @@ class MachineCalls:
         for byte, code, number in fixed:
             struct.pack_into(code, self._words, byte, number)
         self._patches = patches
-        index, to, ahead = zip(*patches, strict=True)
-        self._index, self._to, self._ahead = np.array(index), np.array(to), np.array(ahead, np.int64)
+        self._index, self._to, self._ahead = np.array(patches, np.int64).T
 
     def run(self, arrays: list[Any], numbers: Sequence[Any]) -> None:
         """Run it on a plan's arrays, by place, to which it adds what it makes."""
@@ -113,16 +113,16 @@ def tables_of(plan: Plan, leaves: Sequence[np.ndarray]) -> list[MachineCalls | i
     calls: list[_Call | None] = []
     memories: dict[int, Memory] = {}
     for item in plan.items:
-        if type(item) is Fused:
+        call: _Call | None
+        if isinstance(item, Fused):
             memories.update({o.place: plan.memory[o.place] for o in item.outs})
-            call = _group_call(item, memories)
+            call, made = _group_call(item, memories), [o.place for o in item.outs]
         else:
-            memories.update({p: m for p, m in zip(item.outs, item.results, strict=True) if m is not None and p >= 0})  # type: ignore[union-attr]
+            memories.update({p: m for p, m in zip(item.outs, item.results, strict=True) if m is not None and p >= 0})
             call = _product_call(item, lies, dtypes, memories)
+            # of other calls only those lie as was said on which somebody counts
+            made = [p for p, sure in zip(item.outs, item.lies, strict=True) if p >= 0 and (sure or call is not None)]
         calls.append(call)
-        made = call.makes if call is not None else [o.place for o in item.outs] if type(item) is Fused else [
-            p for p, sure in zip(item.outs, item.lies, strict=True) if sure and p >= 0  # type: ignore[union-attr]
-        ]  # fmt: skip
         for p in made:
             m = memories[p]
             lies[p], dtypes[p] = (m.shape, tuple([s * m.dtype.itemsize for s in m.strides]), m.dtype.itemsize), m.dtype
@@ -143,11 +143,9 @@ def tables_of(plan: Plan, leaves: Sequence[np.ndarray]) -> list[MachineCalls | i
 
 def _readers(plan: Plan) -> dict[int, list[int]]:
     """Which items read each place; one more than there are stands for the plan's caller."""
-    from tritensor.fusion.plan import places_in
-
     found: dict[int, list[int]] = {}
     for k, item in enumerate(plan.items):
-        for p in [x.place for x in item.inputs] if type(item) is Fused else places_in(item.given):  # type: ignore[union-attr]
+        for p in [x.place for x in item.inputs] if isinstance(item, Fused) else places_in(item.given):
             found.setdefault(p, []).append(k)
     for w in plan.wanted:
         found.setdefault(w.place, []).append(len(plan.items))
@@ -157,7 +155,9 @@ def _readers(plan: Plan) -> dict[int, list[int]]:
 def _group_call(group: Fused, memories: dict[int, Memory]) -> _Call | None:
     """A group of few elements; None where its machine function may give up, or threads share it."""
     operands = [*group.outs, *group.inputs]
-    if 0 in group.shape or any([min(memories[o.place].strides, default=0) < 0 or memories[o.place].device.type != "cpu" for o in group.outs]):
+    if 0 in group.shape or any(
+        [min(memories[o.place].strides, default=0) < 0 or memories[o.place].device.type != "cpu" for o in group.outs]
+    ):
         return None
     lies = tuple([(o.shape, tuple([s * o.dtype.itemsize for s in o.strides]), o.dtype.itemsize) for o in operands])
     arranged = arrange(group.shape, lies, len(group.outs), len(group.shape) - group.kept)
@@ -171,7 +171,10 @@ def _group_call(group: Fused, memories: dict[int, Memory]) -> _Call | None:
     for kept, item in enumerate(program.kept):
         scratch.append((len(words), program.row_bytes(arranged, kept)))
         words += [0, 0, 0, item * arranged.sizes[3]]
-    numbers = [(len(words) + k, "d" if NUMBERS[d] == "f64" else "q", x) for k, (d, x) in enumerate(zip(group.tape.numbers, group.numbers, strict=True))]
+    numbers = [
+        (len(words) + k, "d" if NUMBERS[d] == "f64" else "q", x)
+        for k, (d, x) in enumerate(zip(group.tape.numbers, group.numbers, strict=True))
+    ]
     words += [0] * len(numbers)
     reads, makes = [o.place for o in group.inputs], [o.place for o in group.outs]
     return _Call(program.address, words, True, addresses, numbers, scratch, reads, makes)
@@ -179,8 +182,6 @@ def _group_call(group: Fused, memories: dict[int, Memory]) -> _Call | None:
 
 def _product_call(item: Any, lies: dict[int, Lies], dtypes: dict[int, np.dtype], memories: dict[int, Memory]) -> _Call | None:
     """A product of two matrices as BLAS's own function; None for any other call."""
-    from tritensor.fusion.plan import View, Whole
-
     if item.name != "matmul" or item.corner != FORWARD or len(item.outs) != 1 or item.outs[0] < 0:
         return None
     (place,) = item.outs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -13,62 +13,15 @@ from tritensor.fusion.dataflow import Lain, NumberSlot, Program, arrays_in, prog
 from tritensor.fusion.graph import WRITE, Call, Value
 from tritensor.fusion.group import Group
 from tritensor.fusion.groups import Groups
+from tritensor.fusion.items import Memory, Opaque, View, Whole, places_in
 from tritensor.fusion.machine_calls import MachineCalls, tables_of
 from tritensor.fusion.patterns.rewriting import Rewritten, rewritten
 from tritensor.fusion.running import laid, room, run_corner, run_group, write
 from tritensor.fusion.tapes import Fused, Operand, fused
-from tritensor.ground.device import device
 from tritensor.ground.thread_state import here
 from tritensor.ops.lazy_array import window_of
-from tritensor.ops.table import Op
 
 Steps = tuple[int, ...]
-
-
-class View(NamedTuple):
-    """A view of an array of a plan, by its place; strides in elements, `first` in bytes."""
-
-    place: int
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    strides: Steps
-    first: int
-
-
-class Whole(NamedTuple):
-    """An array of a plan as it is, by its place."""
-
-    place: int
-
-
-class Memory(NamedTuple):
-    """The memory of a result."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    strides: Steps
-    device: device
-
-
-class Opaque(NamedTuple):
-    """A call as it is.
-
-    given: its arguments, with Whole, View and NumberSlot in place of arrays and numbers. drawn: attributes that are the plan's numbers, by place.
-    outs: the place of each result, -1 for none; results: how each is to be; lies: whether others count on its strides.
-    """
-
-    name: str
-    op: Op
-    corner: str
-    function: Callable[..., Any] | None
-    attrs: dict[str, Any]
-    on: device
-    given: tuple[Any, ...]
-    drawn: tuple[tuple[str, int], ...]
-    outs: tuple[int, ...]
-    results: tuple[Memory | None, ...]
-    lies: tuple[bool, ...]
-    calls: tuple[int, ...]
 
 
 class Refused(NamedTuple):
@@ -286,15 +239,6 @@ def _read(item: Fused | Opaque) -> set[int]:
     if type(item) is Fused:
         return {x.place for x in item.inputs}
     return set(places_in(item.given))  # type: ignore[union-attr]
-
-
-def places_in(given: Any) -> Any:
-    """The places of arrays among arguments."""
-    for x in given:
-        if type(x) is Whole or type(x) is View:
-            yield x.place
-        elif type(x) is tuple:
-            yield from places_in(x)
 
 
 def _lives(

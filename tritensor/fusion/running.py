@@ -44,6 +44,7 @@ def run_calls(calls: Sequence[Call], wanted: set[Value]) -> dict[Value, Exceptio
                         value.array = laid(call.name, array, value.shape, value.dtype, value.strides if value.fixed else None)
             except Exception as found:
                 found.add_note(f"in {call.name}, called at {call.line}, which ran when a value was asked for")
+                found.ran_late = True  # type: ignore[attr-defined]
                 error = found
         if error is not None:
             failed.update({v: error for v in call.results if v is not None})

@@ -95,6 +95,7 @@ _by_name = {d.name: d for d in ALL} | {
 }  # fmt: skip
 _PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}  # what `dtype=float` means
 _default = float32
+before_default_changes: list[Callable[[], None]] = []  # called when it is about to: what waits is of the old one
 when_default_changed: list[Callable[[], None]] = []  # called when the default floating type has changed
 
 
@@ -124,6 +125,8 @@ def set_default_float(dtype: Any) -> None:
     if found.kind != "float":
         raise DTypeError(f"set_default_dtype: {found} is not a floating type; give float16, bfloat16, float32 or float64")
     if found is not _default:
+        for tell in before_default_changes:
+            tell()
         _default = found
         for tell in when_default_changed:
             tell()

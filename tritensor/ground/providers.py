@@ -10,13 +10,17 @@ from collections.abc import Callable
 from typing import Any
 
 _loaders: dict[str, Callable[[], Any]] = {}
+_loaded: dict[str, Any] = {}
 
 
 def register(name: str, load: Callable[[], Any]) -> None:
     """Say who answers for `name`: `load()` imports the module and returns it."""
     _loaders[name] = load
+    _loaded.pop(name, None)
 
 
 def provider(name: str) -> Any:
     """The module that answers for `name`, imported if it was not. Raises KeyError where nobody is registered for it."""
-    return _loaders[name]()
+    if name not in _loaded:
+        _loaded[name] = _loaders[name]()
+    return _loaded[name]

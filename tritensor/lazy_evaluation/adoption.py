@@ -3,40 +3,61 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tritensor.lazy_evaluation.segment import Segment
 from tritensor.ops.array import CudaArray, element_strides
-from tritensor.ops.lazy_array import LazyArray
+from tritensor.ops.lazy_array import LazyArray, cease_to_share
 from tritensor.tensor.aliasing.views import find_views
 from tritensor.tensor.core import Tensor
 
+if TYPE_CHECKING:
+    from tritensor.lazy_evaluation.segment import Segment
 
-def adopt(x: Tensor, segment: Segment) -> bool:
-    """Let a tensor, the tensor that it is a view of and all views of that look at their memory as it will be, so that a write can wait. False where
-    somebody else would see the write late: a numpy array that shares the memory, a tensor that detach() or .data gave, a table of addresses."""
+
+def adopt(x: Tensor, segment: Segment) -> list[tuple[Tensor, Any]]:
+    """Let a tensor, the tensor that it is a view of and all views of that look at their memory as it will be, so that a write can wait. Gives them with
+    the arrays that they had, the root first; none where somebody else would see the write late: a numpy array that shares the memory, a tensor that detach() or .data gave, a table of addresses."""
+    family = _family(x, segment)
+    if not family:
+        return []
+    root = family[0]
+    offsets = [_address(t._array) - _address(root._array) for t in family]
+    counters = [t._version_counter for t in family]
+    for key, (counter, _) in tuple(segment.versions.items()):  # from now on writes are noted; those of views that are gone, too
+        if counter in counters:
+            del segment.versions[key]
+    before = [(t, t._array) for t in family]
+    if type(root._array) is np.ndarray:
+        cease_to_share(_owner(root._array))
+    whole = segment.hold(segment.leaf(root._array), home=root._array)
+    for (t, array), first in zip(before, offsets, strict=True):
+        if t is root:
+            t._set_array(whole)
+            continue
+        window = LazyArray(whole.storage, tuple(array.shape), array.dtype, tuple(element_strides(array)))
+        window.first = first
+        t._set_array(window)
+    return before
+
+
+def may_adopt(x: Tensor, segment: Segment) -> bool:
+    """Whether a write to a tensor can wait."""
+    return bool(_family(x, segment))
+
+
+def _family(x: Tensor, segment: Segment) -> list[Tensor]:
+    """All tensors that look at a tensor's memory, the base first; none where somebody else does."""
     root = x if x._view_path is None else x._view_path[0]
     family = [root, *find_views(root)]
     kind = type(root._array)
     if kind not in (np.ndarray, CudaArray) or any([type(t._array) is not kind for t in family]) or not _is_private(family, segment):
-        return False
-    offsets = [_address(t._array) - _address(root._array) for t in family]
-    if min(offsets) < 0 or 0 in root._array.shape:
-        return False
-    for t in family:
-        segment.versions.pop(id(t._array), None)  # from now on writes are noted
-    whole = segment.hold(segment.leaf(root._array), home=root._array)
-    for t, first in zip(family, offsets, strict=True):
-        if t is root:
-            t._set_array(whole)
-            continue
-        array: Any = t._array
-        window = LazyArray(whole.storage, tuple(array.shape), array.dtype, tuple(element_strides(array)))
-        window.first = first
-        t._set_array(window)
-    return True
+        return []
+    owner = _owner(root._array)
+    if any([_owner(t._array) is not owner for t in family]):  # `.data =` has let one look elsewhere
+        return []
+    return family if 0 not in root._array.shape and all([_address(t._array) >= _address(root._array) for t in family]) else []
 
 
 class _Holder:
@@ -64,11 +85,13 @@ def _is_private(family: list[Tensor], segment: Segment) -> bool:
     owner = _Holder(_owner(family[0]._array))
     if owner._array is None:
         return False
+    noted = segment.cursor.arrays_noted()
     held = {id(t._array): t._array for t in family}
     held |= {k: v.array for k, v in segment.leaves.items() if v.array is not None}
     for t in (owner, *family):
         mine = id(t._array)
         known = sum([s._array is t._array for s in (owner, *family)]) + (mine in held) + (mine in segment.leaves)
+        known += noted.count(mine)
         if _references(t) > known + sum([_holds(a, t) for a in held.values()]):
             return False
     return True

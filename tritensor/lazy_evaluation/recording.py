@@ -21,10 +21,10 @@ from tritensor.ground.errors import GradError
 from tritensor.ground.strides import contiguous_strides, elementwise_strides
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
-from tritensor.lazy_evaluation.adoption import adopt
+from tritensor.lazy_evaluation.adoption import adopt, may_adopt
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
 from tritensor.ops.array import device_of, element_strides
-from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, run_before_write, settle
+from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, is_lent, is_shared, run_before_write, settle
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op
 from tritensor.ops.table.description import bare_signature
@@ -47,6 +47,10 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
                     x._set_array(a)
                 elif segment is None:
                     segment = a.storage.segment
+            elif type(a) is np.ndarray:
+                del a
+                is_lent(x)  # or not any more
+                a = x._array
             elif type(a) is WrappedArray:
                 return transform.current.run(op, inputs, attrs)
             elif type(a) is MetaArray:
@@ -144,7 +148,7 @@ def _note_versions(segment: Segment, inputs: tuple[Any, ...], arrays: list[Any])
     for x, a in zip(inputs, arrays, strict=False):
         if type(a) is not LazyArray and isinstance(x, dispatcher._Tensor):
             counter = x._version_counter
-            if counter is not None:
+            if counter is not None and not is_shared(a):
                 segment.versions[id(a)] = counter, counter.value
 
 
@@ -189,8 +193,16 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         arguments = [node._saved(kind, k, needs, False) for kind, k in fetch]
         if _is_wrapped(g, arguments):
             return _pull_now(node, g, needs)
+        came: tuple[bool, ...] | None = (True,) * len(needs)
+        if any([x is None for x in given]):
+            key = op, tuple([x is None for x in given]), needs
+            came = _come.get(key)
+            if came is None:  # an op says by its results alone which gradients some outputs have no part in
+                found = _pull_now(node, g, needs)
+                _come[key] = tuple([x is not None for x in found])
+                return found
         kernels = _kernels(node, g, needs, None) if on.type == "cpu" else None
-        metas = [meta_of[i] if n and _has_gradient(op, i) else None for i, n in enumerate(needs)]
+        metas = [meta_of[i] if n and c and _has_gradient(op, i) else None for i, (n, c) in enumerate(zip(needs, came, strict=True))]
         return _note_gradient(segment, op, None, function, g, arguments, metas, kernels)
     for (i, function, fetch, _), need in zip(corner.steps, needs, strict=False):
         if not need or function is None:
@@ -202,6 +214,10 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         kernels = _kernels(node, g, needs, i) if on.type == "cpu" else None
         kept.append(_note_gradient(segment, op, i, function, g, arguments, [meta_of[i]], kernels)[0])
     return tuple(kept)
+
+
+# which gradients there are, by the op, the outputs that have none, and the inputs that want one
+_come: dict[tuple[Op, tuple[bool, ...], tuple[bool, ...]], tuple[bool, ...]] = {}
 
 
 def _has_gradient(op: Op, i: int) -> bool:
@@ -295,6 +311,8 @@ def laid(g: LazyArray, strides: tuple[int, ...] | None) -> LazyArray:
 # -- writes
 def write(x: Any, value: Any) -> None:
     """A tensor gets the contents of another one of its shape, type and device. The caller has seen to the graph, and counts the write."""
+    if here.segment is not None and here.cursor.follows and type(x._array) is not LazyArray and not may_adopt(x, here.segment):
+        here.segment.settle()  # it ends what waits, in every run
     leave_path()
     compute_now(*[t for t in (x,) if type(t._array) is LazyArray and not t._array.pending])
     if type(x._array) is not LazyArray and (here.segment is None or not adopt(x, here.segment)):

@@ -15,13 +15,13 @@ from tritensor.fusion.running import run_calls
 from tritensor.fusion.structure import compute
 from tritensor.ground import shortcuts
 from tritensor.ground.call_site import user_instruction
-from tritensor.ground.device import device
+from tritensor.ground.device import cpu, device
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.cursor import Cursor
-from tritensor.lazy_evaluation.storing import store_results
+from tritensor.lazy_evaluation.storing import copied, store_results
 from tritensor.ops.array import device_of, element_strides, same_memory
-from tritensor.ops.lazy_array import LazyArray, PendingStorage, waiting
+from tritensor.ops.lazy_array import LazyArray, PendingStorage, is_shared, waiting
 from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import Op
 
@@ -62,6 +62,10 @@ class Segment:
         """Memory that there is, as a value."""
         found = self.leaves.get(id(array))
         if found is None:
+            if is_shared(array):  # as it is now
+                array = copied(array, tuple(element_strides(array)))
+                self.leaves[id(array)] = found = Value(tuple(array.shape), array.dtype, tuple(element_strides(array)), cpu, array=array)
+                return found
             found = self.leaves[id(array)] = Value(
                 tuple(array.shape), array.dtype, tuple(element_strides(array)), device_of(array), array=array
             )
@@ -158,9 +162,17 @@ class Segment:
             finally:
                 here.segment, self.versions = before, {}
             _hand_out(tensors, nodes)
+            for leaf in leaves.values():
+                leaf.array = None  # calls and their values hold each other until they are collected
             self.cursor.rest()
             if failed:
-                raise next(iter(failed.values()))
+                error = next(iter(failed.values()))
+                if isinstance(error, MemoryError) and len(calls) > 1:
+                    error.add_note(
+                        f"{len(calls)} calls had waited, and their results that are held are made together; call tritensor.evaluate(...) "
+                        "on some of them earlier, or leave lazy() more often"
+                    )
+                raise error
 
     def _written_meanwhile(self) -> RuntimeError | None:
         """The error for memory that was read and has been written since, which no call may compute with."""

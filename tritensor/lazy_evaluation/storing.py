@@ -31,11 +31,11 @@ def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value], faile
         if storage.home is not None:
             if array is not storage.home:
                 # a copy, where what is to be written is itself memory that is written
-                homes.append((storage, _copied(array, value.strides) if _memory(array) in taken else array))
+                homes.append((storage, copied(array, value.strides) if _memory(array) in taken else array))
             found.append((storage, storage.home))
             continue
         if _memory(array) in taken:
-            array = _copied(array, storage.strides)
+            array = copied(array, storage.strides)
         elif storage.fixed:
             array = lay(array, storage.strides)
         taken.add(_memory(array))
@@ -55,7 +55,8 @@ def _memory(array: Any) -> int:
     return id(array)
 
 
-def _copied(array: Any, strides: tuple[int, ...]) -> Any:
+def copied(array: Any, strides: tuple[int, ...]) -> Any:
+    """A copy of an array that lies so."""
     made = room(tuple(array.shape), array.dtype, strides, device_of(array))
     copy_values(made, array)
     return made

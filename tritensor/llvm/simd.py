@@ -184,7 +184,10 @@ class Vector:
         if kinds not in known:
             raise NotVectorizableError(f"lanes of {self.kind} as {kind}")
         y = self.code.emit(kind, f"{known[kinds]} {self.code.type(self.kind)} {self.name} to {self.code.type(kind)}")
-        return self.code.emit(kind, f"freeze {self.code.type(kind)} {y.name}") if kinds == ("f", "i") else y
+        # without the last LLVM makes of copysign's sign, rounded from 64 to 32 bits, one of 16 bits by a function that is not there
+        if kinds == ("f", "i") or (self.kind, kind) == ("f64", "f32"):
+            return self.code.emit(kind, f"freeze {self.code.type(kind)} {y.name}")
+        return y
 
     def zero_extend(self, kind: str) -> Vector:
         """An integer as a wider one, its sign's bit a digit."""

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import index
+from sys import getrefcount
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +30,80 @@ def run_before_write(array: Any) -> None:
         for cursor in tuple(cursors):
             if cursor.reads(array):
                 cursor.segment.settle()
+
+
+# Owners of memory on the CPU that others than tensors may write, by their id: numpy's arrays on it, buffers, what DLPack was given.
+_shared: dict[int, weakref.ref[np.ndarray]] = {}
+
+
+def note_shared(array: Any) -> None:
+    """Memory is given to others than tensors, or came from there. What waits to read it runs first; from now on it is copied at the call that reads it."""
+    if type(array) is not np.ndarray:
+        return
+    owner = _owner(array)
+    if id(owner) in _shared:
+        return
+    if waiting or cursors:
+        run_before_write(array)
+        for cursor in tuple(cursors):
+            cursor.forget_leaf(array)
+    key = id(owner)
+    _shared[key] = weakref.ref(owner, lambda _: _shared.pop(key, None))  # type: ignore[arg-type, return-value]
+
+
+def is_shared(array: Any) -> bool:
+    """Whether others than tensors may write to an array's memory without a word."""
+    return bool(_shared) and type(array) is np.ndarray and id(_owner(array)) in _shared
+
+
+def is_lent(t: Any) -> bool:
+    """The same of a tensor's memory, where only the tensor itself holds it: not any more, if nobody else holds the array that it was made of."""
+    if not _shared or not is_shared(t._array):
+        return False
+    if getrefcount(t._array) > _ALONE:
+        return True
+    array = t._array
+    while type(array.base) is np.ndarray:
+        if getrefcount(array.base) > _ALONE:
+            return True
+        array = array.base
+    cease_to_share(array)
+    return False
+
+
+class _Holder:
+    """What holds an object as a tensor its array."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self) -> None:
+        self._array = object()
+
+
+_held = _Holder()
+_ALONE = getrefcount(_held._array)  # references to an array that one tensor holds, while they are counted
+
+
+def cease_to_share(owner: np.ndarray) -> None:
+    """Nobody but tensors holds an owner's memory any more."""
+    _shared.pop(id(owner), None)
+
+
+def _owner(array: np.ndarray) -> np.ndarray:
+    """The array of numpy's that stands for memory: the last that an array is a view of."""
+    while type(array.base) is np.ndarray:
+        array = array.base
+    return array
+
+
+def run_before_move(array: Any) -> None:
+    """A tensor is about to look at another array than this one: what was passed over and reads it is called first, and its count of writes is no longer
+    that of the memory."""
+    for segment in tuple(waiting):
+        segment.versions.pop(id(array), None)
+    for cursor in tuple(cursors):
+        if cursor.reads(array):
+            cursor.leave()
 
 
 class PendingStorage:
@@ -269,9 +344,11 @@ def window_of(whole: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tupl
     in_bytes = tuple([s * dtype.itemsize for s in strides])
     if first == 0 and whole.shape == shape and whole.dtype == dtype and (whole.strides == in_bytes or whole.size <= 1):
         return whole
-    if 0 in shape:
+    if whole.size == 0:
         return np.empty(shape, dtype)
     memory, start = _memory_of(whole)
+    if 0 in shape:  # there is no element, but a place
+        return np.ndarray(shape, dtype, memory, min(start + first, memory.size), in_bytes)
     return np.ndarray(shape, dtype, memory, start + first, in_bytes)
 
 

@@ -23,7 +23,7 @@ from tritensor.ground.strides import as_format, contiguous_format, contiguous_st
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous, layout_of
-from tritensor.ops.lazy_array import LazyArray
+from tritensor.ops.lazy_array import LazyArray, run_before_move
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import HostValues, is_instance, new_instance
@@ -351,6 +351,7 @@ class Tensor(HostValues, Methods):
                 f"data: the tensor is on {self.device}, its new data on {value.device}; who holds it would see values come or go, so make a new tensor "
                 "of it, or use module.to_empty and load_state_dict(..., assign=True)"
             )
+        run_before_move(self._array)
         self._set_array(value._array)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:

@@ -16,7 +16,7 @@ from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides
-from tritensor.ops.lazy_array import settle
+from tritensor.ops.lazy_array import note_shared, settle
 from tritensor.ops.strided_array import MetaArray
 
 VERSION = (1, 1)
@@ -122,6 +122,7 @@ def export_array(array: Array, stream: Any, versioned: bool, copied: bool) -> An
         made, name = _Managed(tensor, None, deleter), b"dltensor"
     at = ctypes.addressof(made)
     _exported[at] = (made, sizes, strides, array)
+    note_shared(array)
     return _new_capsule(at, name, ctypes.cast(_drop_capsule, ctypes.c_void_p))
 
 
@@ -211,6 +212,7 @@ def _host_array(tensor: Any, kind: DType, owner: _ForeignMemory, read_only: bool
         "version": 3,
     }
     found = np.asarray(owner)
+    note_shared(found)
     return found if plain == kind.numpy else found.view(kind.numpy)
 
 

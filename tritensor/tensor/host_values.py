@@ -17,7 +17,7 @@ from tritensor.ground.naming.type_names import own_name
 from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, to_host
-from tritensor.ops.lazy_array import LazyArray, settle
+from tritensor.ops.lazy_array import LazyArray, note_shared, settle
 from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor import dlpack
 from tritensor.tensor.copying import copy_with_storage, pack_array, unpack_array
@@ -79,13 +79,17 @@ class HostValues:
         if type(self._array) is MetaArray:
             raise no_values("numpy")
         if force:
-            return to_host(self._array)
+            array = to_host(self._array)
+            note_shared(array)
+            return array
         if self._tracked and state.enabled:
             # Under no_grad numpy's writes change nothing that is recorded, so it is allowed there.
             raise GradError("numpy: the tensor requires grad, and numpy's writes would not be seen; use .detach().numpy()")
         if self.device.type == "cuda":
             raise DeviceError(f"numpy: the tensor is on {self.device}; use .cpu().numpy()")
-        return to_host(self._array)
+        array = to_host(self._array)
+        note_shared(array)
+        return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if self.device.type == "cuda":

@@ -155,7 +155,7 @@ def show(self: Tensor, values: str | None = None) -> str:
             return _instance_repr(self, values)
         # Inside a transform a tensor has no values of its own: the wrapped one is shown.
         return _wrapped_repr(self._array)
-    plain = type(self) is Tensor or self._heading or vars(type(self)).get("prints_plain")
+    plain = getattr(type(self), "becomes", type(self)) is Tensor or self._heading or vars(type(self)).get("prints_plain")
     opening = "tensor(" if plain else f"{type(self).__name__}("
     d, default = self.dtype, dtypes.default_float()
     notes = []

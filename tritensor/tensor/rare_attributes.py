@@ -70,6 +70,7 @@ class Extra:
     origin = ""
     retains = False
     memory: Any = None  # of a tensor that was resized: all of its memory, a vector
+    node: Any = None  # of a tensor of a known path: makes its node (see lazy_evaluation/known/fresh.py)
     base_left_at = 0  # how often a view's memory had been written when its base left the graph
 
 

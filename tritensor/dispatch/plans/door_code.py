@@ -35,6 +35,12 @@ class CallAgain(Exception):
         self.given, self.named = args, kwargs
 
 
+def public(call: FunctionType) -> FunctionType:
+    """The function that programs call: this one, or that which it does the work of (see lazy_evaluation/known/door_code.py)."""
+    found: FunctionType = call.__dict__.get("public", call)
+    return found
+
+
 ABSENT: Any = _Absent()
 REST = 4096  # calls that a shut door lets pass before it looks again
 NUMBERS = frozenset((int, float))
@@ -243,7 +249,7 @@ class Form:
 _FILE = f"{INSIDE}dispatch/plans/<door>"
 _names: dict[str, Any] = {  # with two underscores at the end: no parameter is called so
     "__name__": __name__, "state__": state, "find__": find_layout, "pair__": _pair, "tensors__": tensor_classes, "numbers__": NUMBERS, "ABSENT": ABSENT,
-    "CallAgain": CallAgain,
+    "CallAgain": CallAgain, "public__": public,
     "types__": _types_of, "layouts__": _layouts_of, "type__": type, "len__": len, "tuple__": tuple, "list__": list, "str__": str, "Exception": Exception,
 }  # fmt: skip
 shortcuts.read_by(_names)
@@ -315,7 +321,7 @@ def shut_code(name: str) -> CodeType:
                 "    door_.skipped += 1",
                 f"    if door_.skipped >= {REST}: door_.reopen(call_)",
                 "    try: return door_.long(*args, **kwargs)",
-                "    except CallAgain as again: return call_(*again.given, **again.named)",
+                "    except CallAgain as again: return public__(call_)(*again.given, **again.named)",
             ]
         ),
         name,

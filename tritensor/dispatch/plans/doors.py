@@ -20,6 +20,7 @@ from tritensor.dispatch.plans.door_code import (
     Parameters,
     find_layout,
     first_code,
+    public,
     put_code,
     shut_code,
     tensor_classes,
@@ -119,7 +120,7 @@ class Door:
                     return self.learn(call, args, kwargs)
             return self.long(*args, **kwargs)
         except CallAgain as again:
-            return call(*again.given, **again.named)
+            return public(call)(*again.given, **again.named)
 
     def reopen(self, call: FunctionType) -> None:
         """Look at calls again, after so many that were let pass."""
@@ -140,7 +141,7 @@ class Door:
                 return self.long(*args, **kwargs)
             return self.learn(call, args, kwargs)
         except CallAgain as again:
-            return call(*again.given, **again.named)
+            return public(call)(*again.given, **again.named)
 
     @wrapper
     def learn(self, call: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
 from tritensor.autograd.modes import state
+from tritensor.autograd.node import version_of
 from tritensor.ground import dtypes, shortcuts
 from tritensor.ground.thread_state import here, nowhere
+from tritensor.ground.transforms import running
+from tritensor.lazy_evaluation.adoption import adopt
 from tritensor.lazy_evaluation.known import recording
 from tritensor.lazy_evaluation.known.ending import Ending
-from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, settle_fresh
-from tritensor.lazy_evaluation.known.records import Hand, Record, Several, Trail, View, end_of
+from tritensor.lazy_evaluation.known.freed_graph import FreedGraph
+from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view, settle_fresh
+from tritensor.lazy_evaluation.known.records import Hand, Leaf, Record, Several, Trail, View, end_of
 from tritensor.ops import replay
 from tritensor.ops.array import layout_of, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, window_of
@@ -35,12 +41,13 @@ def _leave_all(watched: bool) -> None:
 
 
 def _forget_all() -> None:
-    """An op was replaced, or a setting that calls depend on has changed: no path is known."""
+    """An op was replaced, or a setting that calls depend on has changed, or is about to: no path is known."""
     for cursor in tuple(cursors):
         cursor.leave()
         cursor.roots.clear()
         cursor.latest = NOWHERE
         if cursor.writer is not None:
+            cursor.writer.begun_by = None
             cursor.writer.spoil("what calls depend on has changed")
         if not cursor.segment.calls:
             cursor.at = NOWHERE
@@ -48,7 +55,7 @@ def _forget_all() -> None:
 
 shortcuts.when_watched.append(_leave_all)
 replay.when_forgotten.append(_forget_all)
-dtypes.when_default_changed.append(_forget_all)
+dtypes.before_default_changes.append(_forget_all)
 
 
 class Cursor:
@@ -64,12 +71,16 @@ class Cursor:
         self.at: Record = NOWHERE
         self.roots: dict[Any, list[Record]] = {}
         self.latest: Record = NOWHERE  # the root of the last path
+        self.kept: weakref.WeakSet[Leaf] = weakref.WeakSet()  # which may hold a tensor from run to run
         cursors.add(self)
         self.depth = 0
         self.writer: recording.Writer | None = None  # what notes a new path
         self.places: list[tuple[int, int]] = []  # of random numbers that were drawn on the way
         self.given: list[tuple[LazyArray, Any]] = []  # arrays of tensors that were handed out, and these
-        self.through: set[Any] = set()  # functions that run what waits: those that they call are known by themselves
+        self.adopted: list[tuple[Any, Any]] = []  # tensors whose memory is to be written, with the arrays that they had
+        self.homes: dict[int, Any] = {}  # that memory as a PendingStorage, by its number
+        self.makers: set[Any] = set()  # functions that have made tensors that are there, of no tensors
+        self.through: set[Any] = set()  # functions that have run what waits: those that they call are known by themselves
 
     @property
     def follows(self) -> bool:
@@ -79,15 +90,30 @@ class Cursor:
     # -- a call that the record at hand does not simply match
     def arrive(self, call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call of a public function in this thread's region."""
-        if self.depth or WATCHED or call in self.through:
+        if self.depth or WATCHED:
+            return long(*args, **named)
+        prev = self.at.prev
+        if call in (self if prev is None else prev).through:
+            if prev is not None:
+                self.segment.settle()
             return long(*args, **named)
         found = self._find(call, args, named)
-        if found is not None:
+        if found is not None and all([self._adopt(leaf.t, number) for leaf, number in found.adopted]):
             self.at = found.next
+            for leaf, who in found.bumps:
+                version_of(leaf.t).bump(who)
+            for leaf, _, place in found.grads:
+                leaf.t._grad = place.t
             for _, blocks in found.draws:
                 self.places.append(default_generator.draw(blocks))
             return found.out.value() if type(found.out) is Several else found.out.t
         if self.follows:
+            if call in self.makers and not recording.gives_tensors(args, named):
+                self.depth += 1
+                try:
+                    return long(*args, **named)
+                finally:
+                    self.depth -= 1
             self.leave()
         return self._note(call, long, args, named)
 
@@ -102,7 +128,7 @@ class Cursor:
         else:
             known = [at, *at.prev.others] if at.asked is not None else at.prev.others
         for record in known:
-            if record.asked is call and record.enabled is state.enabled and recording.bind(record, args, named):
+            if record.asked is call and record.enabled is state.enabled and recording.bind(record, args, named) and _may_add(record):
                 if at.prev is not None and record is not at:
                     self._turn(at.prev, record)
                 elif at.prev is None:
@@ -143,22 +169,44 @@ class Cursor:
         places, self.places = self.places, []
         self.depth = 1
         drawn, here.places = here.places, places
-        writer = recording.Writer(self)
+        self._give_back()
+        for record in trail.records:
+            for leaf, _ in record.bumps:
+                version_of(leaf.t).value -= 1  # it is counted again
+        writer = self.writer = recording.Writer(self)
+        grads = {id(leaf): (leaf.t, leaf.t._grad) for leaf, _, _ in trail.grads}
+        for leaf, was, _ in reversed(trail.grads):
+            leaf.t._grad = None if was is None else was.t
         try:
             for record in trail.records:
                 state.enabled = record.enabled
                 writer.repeat(record)
+        except BaseException:
+            self.writer = None  # nothing follows from what did not happen
+            raise
         finally:
             self.depth, state.enabled, here.places = before, enabled, drawn
+            for t, grad in grads.values():  # the program may have changed it since
+                t._grad = grad
             given, self.given = self.given, []
             for array, t in given:
                 if type(array) is LazyArray:
                     array.stand_for(t._array)
             for hand in (*trail.hands, *trail.views):
                 hand.t = fresh(hand)
-        self.writer = writer
+
+    def forget_leaf(self, array: Any) -> None:
+        """Others than tensors may write to memory from now on: no tensor on it is taken for what it was."""
+        for leaf in self.kept:
+            if leaf.t is not None and same_memory(leaf.t._array, array):
+                leaf.t = None
 
     # -- arrays
+    def arrays_noted(self) -> list[int]:
+        """The ids of the arrays that a path which is being written holds, once for each time."""
+        writer = self.writer
+        return [] if writer is None else [id(a) for a in (*[leaf.array for leaf in (*writer.leaves, *writer.fresh_leaves)], *writer.lay)]
+
     def give_array(self, t: FreshTensor) -> Any:
         """The array of a tensor that was handed out: a lazy one, or a window on memory that is there."""
         hand: Any = t._layout
@@ -166,7 +214,7 @@ class Cursor:
         if last is None:
             raise AttributeError("_array: the tensor belongs to a run that has not begun")
         if type(hand) is View:
-            window = window_of(hand.leaf.t._array, hand.shape, hand.dtype, hand.strides, hand.first)
+            window = window_of(hand.leaf.memory, hand.shape, hand.dtype, hand.strides, hand.first)
             _set_array(t, window)
             self.given.append((window, t))
             return window
@@ -179,10 +227,44 @@ class Cursor:
         self.given.append((array, t))
         return array
 
+    def _adopt(self, t: Any, number: int) -> bool:
+        """Let a tensor that is there look at its memory as it will be; False where somebody would see that late."""
+        segment = self.segment
+        shown = len(segment.tensors)
+        here.cursor = nowhere
+        try:
+            family = adopt(t, segment)
+        finally:
+            here.cursor = self
+        if not family:
+            return False
+        del segment.tensors[shown:]
+        segment.storages.pop()  # the path's, and no call's of the segment
+        segment.leaves.pop(id(family[0][1]), None)
+        self.homes[number] = storage = family[0][0]._array.storage
+        storage.number = number
+        self.adopted += family
+        self.given += [(x._array, x) for x, _ in family]
+        return True
+
+    def _give_back(self) -> None:
+        """Let tensors look at their memory as it is."""
+        adopted, self.adopted, homes, self.homes = self.adopted, [], self.homes, {}
+        for storage in homes.values():
+            storage.home = None
+            if storage.value is not None:
+                storage.value.array = None
+        before, here.cursor = here.cursor, nowhere
+        try:
+            for t, array in adopted:
+                t._set_array(array)
+        finally:
+            here.cursor = before
+
     def reads(self, array: Any) -> bool:
         """Whether what was passed over reads memory of an array."""
         last = self.at.prev
-        return last is not None and any([same_memory(leaf.t._array, array) for leaf in _trail(last).leaves])
+        return last is not None and any([same_memory(leaf.memory, array) for leaf in _trail(last).leaves])
 
     def run(self) -> None:
         """Compute what somebody holds of what was passed over."""
@@ -194,13 +276,13 @@ class Cursor:
         ending = last.ends.get(held)
         if ending is None:
             ending = last.ends[held] = Ending(trail, [hands[k] for k in held])
-        if ending.tracked or not all([leaf.t._layout is leaf.layout or layout_of(leaf.t._array) is leaf.layout for leaf in trail.leaves]):
+        if not ending.may_run or not all([leaf.t._layout is leaf.layout or layout_of(leaf.memory) is leaf.layout for leaf in trail.leaves]):
             self.leave()
             self.segment.settle()
             return
         before, here.segment, here.cursor = here.segment, None, nowhere
         try:
-            reals = ending.run(self.places)
+            reals = ending.run(self.places, self.homes)
         finally:
             here.segment, here.cursor = before, self
         if reals is None:
@@ -208,13 +290,23 @@ class Cursor:
             self.segment.settle()
             return
         views = [h for h in trail.views if getrefcount(h.t) > _UNHELD]
+        places = self.places
         self.rest()
         given, self.given = self.given, []
-        for k, storage in zip(held, ending.storages, strict=True):
-            _hand_over(hands[k], reals[storage])
+        graph = FreedGraph(trail, places, ending.hands).make if ending.tracked else None
+        tensors = {h: h.t for h in ending.hands}
+        for h, storage in zip(ending.hands, ending.storages, strict=True):
+            _hand_over(h, reals[storage], graph)
+        for h, t in tensors.items():
+            if h in trail.versions:
+                version_of(t).value = trail.versions[h]
+        for h, t in tensors.items():
+            if h.base is not None:
+                make_view(t, tensors[h.base], h.steps, h.origin)
         for array, _ in given:
             if type(array) is LazyArray:
                 array.storage.real, array.storage.value, array.storage.segment = reals[array.storage.number], None, None
+        self._give_back()
         if views:
             self._take(views, trail)
         for leaf in trail.leaves:
@@ -260,10 +352,21 @@ class Cursor:
             self._turn(prev, record)
 
 
-def _hand_over(hand: Hand, real: Any) -> None:
+def _hand_over(hand: Hand, real: Any, graph: Callable[[], None] | None) -> None:
     """Give a tensor that is held its array; the hand has another one for the next run."""
     t, hand.t = hand.t, fresh(hand)
-    settle_fresh(t, real if hand.whole else window_of(real, hand.shape, hand.dtype, hand.strides, hand.first))
+    array = real if hand.whole else window_of(real, hand.shape, hand.dtype, hand.strides, hand.first)
+    settle_fresh(t, array, graph if hand.tracked else None)
+
+
+def _may_add(record: Record) -> bool:
+    """Whether gradients are what they were when the record was written, and nobody has asked to be told of them."""
+    return not record.grads or (
+        state.anomaly is None and not running.levels and all([
+            leaf.t._grad is (None if was is None else was.t) and ((e := leaf.t._extra) is None or (e.hooks is None and not e.post_hooks))
+            for leaf, was, _ in record.grads
+        ])
+    )  # fmt: skip
 
 
 def _trail(last: Record) -> Trail:

@@ -11,6 +11,7 @@ from tritensor.ground.call_site import INSIDE, mark_wrapper
 from tritensor.ground.process import locks
 from tritensor.ground.thread_state import here
 from tritensor.tensor.aliasing import basic_indexing
+from tritensor.tensor.core import Tensor
 
 _lock = locks.lock()
 _installed = False
@@ -56,11 +57,14 @@ def install() -> None:
             if f.__code__ in own_codes:
                 _put(f, doors, (ABSENT,) * 3)
         _put(basic_indexing.getitem, _template("", "a, b, plain_only=False", "ab", " and not plain_only", "(a, b)", "{'plain_only': True} if plain_only else {}"), (False,))
+        told = "gradient, retain_graph, create_graph, inputs"  # by these names, too
+        backward = _template("", f"a, {told}".replace(",", "=None,") + "=None", "", "", f"(a, {told})", "{}")
+        _put(Tensor.backward, backward, (None, None, False, None))  # type: ignore[arg-type]
         _installed = True
 
 
 def _template(free: str, parameters: str, places: str, rest: str, given: str, named: str) -> CodeType:
-    same = " and ".join([_SAME.format(v=p, p=p) for p in places])
+    same = " and ".join([_SAME.format(v=p, p=p) for p in places]) or "False"
     text = _BODY.format(free=free, parameters=parameters, me=_SELF, long=_LONG, same=same, rest=rest, given=given, named=named)
     space: dict[str, Any] = {}
     exec(compile(text, f"{INSIDE}lazy_evaluation/known/<function>", "exec"), _names, space)
@@ -72,6 +76,7 @@ def _template(free: str, parameters: str, places: str, rest: str, given: str, na
 def _put(f: FunctionType, template: CodeType, defaults: tuple[Any, ...]) -> None:
     """Give a function this code, which calls a twin with the code of before."""
     long = copy_function(f)
+    long.__dict__["public"] = f
     old = f.__code__
     constants = tuple([long if c == _LONG else f if c == _SELF else c for c in template.co_consts])
     code = template.replace(

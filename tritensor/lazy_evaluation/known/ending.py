@@ -2,56 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tritensor.fusion.graph import Value, needed
 from tritensor.fusion.structure import plan_of
-from tritensor.lazy_evaluation.known.records import Hand, Leaf, Trail
+from tritensor.lazy_evaluation.known.records import Derived, Hand, Leaf, Trail
 from tritensor.lazy_evaluation.storing import store_results
 from tritensor.ops.lazy_array import PendingStorage, window_of
 
 
 class Ending:
-    """The plan of a path's calls for the results that are held, made once. storages: of each held hand the number of its memory. tracked: whether some
-    of them has a node, which no plan makes."""
+    """The plan of a path's calls for the results that are held, made once. hands: those, and what they are views of; storages: of each the number of its
+    memory. tracked: whether some of them has a node. may_run: whether those are of graphs that a backward of the path has used up, as no plan keeps what
+    others would save, and none is a view of what no record has made."""
 
     def __init__(self, trail: Trail, held: Sequence[Hand]) -> None:
         self.trail = trail
-        self.storages = [h.storage for h in held]
-        self.tracked = any([h.tracked for h in held])
-        self.values = {n: trail.held[n] for n in self.storages}
+        self.hands = list(dict.fromkeys([*held, *[h.base for h in held if h.base is not None]]))
+        self.storages = [h.storage for h in self.hands]
+        self.tracked = any([h.tracked for h in self.hands])
+        self.may_run = all([(not h.tracked or id(h) in trail.freed) and not h.lost for h in self.hands])
+        self.values = {n: trail.held[n] for n in (*self.storages, *[n for _, n in trail.adopted])}
         self.wanted = set(self.values.values())
         self.calls = needed(trail.calls, self.wanted)
         self.bound: Any = None
         self.leaves: list[Any] = []  # what the plan is given, Leaf or Derived, in order
-        self.numbers: list[int] = []  # of the memory that each of its results is
+        self.numbers: list[int] = []  # of the memory that each of its results is, where no two hold the same
         self.called: list[Any] = []
+        self.copies: list[Any] = []  # Leaf or Derived, of which a result is a copy
 
-    def run(self, places: Sequence[tuple[int, int]]) -> dict[int, Any] | None:
-        """The arrays of the memory that is held, by its number; None where a call fails, which then is to be called by itself. places: of random numbers."""
+    def run(self, places: Sequence[tuple[int, int]], homes: Mapping[int, Any]) -> dict[int, Any] | None:
+        """The arrays of the memory that is held, by its number; None where a call fails, which then is to be called by itself. places: of random numbers.
+        homes: memory that there is and that is written, by its number."""
         trail = self.trail
         for (call, _), (seed, offset) in zip(trail.draws, places, strict=True):
             call.attrs["seed"], call.attrs["offset"] = seed, offset
         if self.bound is None:
-            return self._run_first()
+            return self._run_first(homes)
         bound = self.bound
-        leaves = [
-            x.t._array if type(x) is Leaf else window_of(x.leaf.t._array, x.value.shape, x.value.dtype, x.strides, x.first) for x in self.leaves
-        ]  # fmt: skip
+        leaves = [_there(x) for x in self.leaves]
         for k, call, name in bound.drawn:
             bound.numbers[k] = call.attrs[name]
         try:
             found = bound.plan.run(leaves, bound.numbers, self.called)
         except Exception:
             return None
-        if not all([_is_own(x, v) for x, v in zip(found, bound.wanted, strict=True)]) or len(set(map(id, [*found, *leaves]))) != len(found) + len(leaves):
-            return self._stored(leaves, found)
+        own = not homes and len(found) == len(self.values) and all([_is_own(x, v) for x, v in zip(found, bound.wanted, strict=True)])
+        if not own or len(set(map(id, [*found, *leaves]))) != len(found) + len(leaves):
+            return self._stored(leaves, found, homes)
         return dict(zip(self.numbers, found, strict=True))
 
-    def _run_first(self) -> dict[int, Any] | None:
+    def _run_first(self, homes: Mapping[int, Any]) -> dict[int, Any] | None:
         """The same, and what the next time needs."""
         trail = self.trail
         sources = {leaf.value: leaf for leaf in trail.leaves}
@@ -61,19 +65,29 @@ class Ending:
         self.called = [(c.at, c.who) for c in self.calls]
         number_of = {v: n for n, v in self.values.items()}
         self.numbers = [number_of[v] for v in bound.wanted]
-        return self.run([(c.attrs["seed"], c.attrs["offset"]) for c, _ in trail.draws])
+        self.copies = [sources[v] for v in self.wanted if v in sources]
+        return self.run([(c.attrs["seed"], c.attrs["offset"]) for c, _ in trail.draws], homes)
 
-    def _stored(self, leaves: Sequence[Any], found: Sequence[Any]) -> dict[int, Any]:
+    def _stored(self, leaves: Sequence[Any], found: Sequence[Any], homes: Mapping[int, Any]) -> dict[int, Any]:
         """Results in memory of their own, laid as tensors look at them."""
-        storages = {n: _storage(v) for n, v in zip(self.numbers, self.bound.wanted, strict=True)}
+        storages = {n: _storage(v) for n, v in self.values.items()}
+        for n, storage in homes.items():
+            storages[n].home = storage.home
         try:
             for value, array in zip((*self.bound.leaves, *self.bound.wanted), (*leaves, *found), strict=True):
                 value.array = array
-            store_results(list(storages.values()), self.bound.leaves, {})
+            for x in self.copies:
+                x.value.array = _there(x)
+            store_results(list(storages.values()), [*self.bound.leaves, *[x.value for x in self.copies]], {})
         finally:
-            for value in (*self.bound.leaves, *self.bound.wanted):
+            for value in (*self.bound.leaves, *self.bound.wanted, *[x.value for x in self.copies]):
                 value.array = None
         return {n: s.real for n, s in storages.items()}
+
+
+def _there(x: Leaf | Derived) -> Any:
+    """The array of what a path reads, in the run of now."""
+    return x.memory if type(x) is Leaf else window_of(x.leaf.memory, x.value.shape, x.value.dtype, x.strides, x.first)  # type: ignore[union-attr]
 
 
 def _is_own(array: Any, value: Value) -> bool:

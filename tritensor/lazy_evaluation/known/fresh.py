@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
+from tritensor.autograd.node import version_of
 from tritensor.ground import dtypes
 from tritensor.lazy_evaluation.known.records import Hand
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.rare_attributes import ensure_extra, live_views
 
 
 class FreshTensor(Tensor):
@@ -19,8 +23,8 @@ class FreshTensor(Tensor):
     def __getattr__(self, name: str) -> Any:
         if name == "_array":
             return self._layout.cursor.give_array(self)
-        if name in _TOLD_BY_CALLS:
-            self._layout.cursor.leave()
+        self._layout.cursor.leave()  # whatever is asked for
+        if type(self) is not FreshTensor:
             return getattr(self, name)
         raise AttributeError(f"'{Tensor.__name__}' object has no attribute {name!r}", name=name, obj=self)
 
@@ -79,9 +83,6 @@ class FreshTensor(Tensor):
         return self.__dict__
 
 
-_TOLD_BY_CALLS = frozenset(("_node", "_version_counter", "_extra", "_view_path"))
-# type(x).__name__ shows in messages and reprs: that it is fresh is nobody's matter
-FreshTensor.__name__, FreshTensor.__qualname__, FreshTensor.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
 _layout, _grad, _tracked = (Tensor.__dict__[n].__set__ for n in ("_layout", "_grad", "_tracked"))
 _node = Tensor.__dict__["_node"].__set__
 _new = object.__new__
@@ -98,8 +99,34 @@ def fresh(hand: Hand) -> Any:
     return t
 
 
-def settle_fresh(t: Any, array: Any) -> None:
-    """Make an ordinary tensor of a fresh one that requires no grad: its array is there."""
-    t.__class__ = Tensor
+def settle_fresh(t: Any, array: Any, node: Callable[[], None] | None = None) -> None:
+    """Make an ordinary tensor of a fresh one: its array is there. Of one that requires grad `node` gives it its node when somebody asks."""
+    t.__class__ = Tensor if node is None else FreedTensor
     t._array = array
     t._layout = t._version_counter = t._extra = t._view_path = None
+    if node is not None:
+        ensure_extra(t).node = node
+
+
+class FreedTensor(Tensor):
+    """A tensor that requires grad whose graph a backward has used up before anybody asked for its node, which is made then."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_node":
+            self._extra.node()
+            return self._node
+        raise AttributeError(f"'{Tensor.__name__}' object has no attribute {name!r}", name=name, obj=self)
+
+
+for _kind in (FreshTensor, FreedTensor):  # type(x).__name__ shows in messages and reprs: what kind it is of is nobody's matter
+    _kind.__name__, _kind.__qualname__, _kind.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
+
+
+def make_view(t: Any, base: Any, steps: tuple[Any, ...], origin: str) -> None:
+    """Make a tensor a view of its base, as the call that made it did."""
+    t._version_counter, t._view_path = version_of(base), (base, *steps)
+    if origin:
+        ensure_extra(t).origin = origin
+    live_views(base).fresh[id(t)] = weakref.ref(t)

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.autograd.engine import collect_nodes
 from tritensor.autograd.modes import state
+from tritensor.autograd.node import version_of
 from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value, Window
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
 from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, View, atom, end_of
 from tritensor.ops.array import CudaArray, device_of, element_strides, layout_of, same_memory
-from tritensor.ops.lazy_array import LazyArray, compute_now
+from tritensor.ops.lazy_array import LazyArray, compute_now, is_lent
 from tritensor.tensor.core import Tensor
 
 
@@ -66,8 +68,12 @@ class Writer:
         self.places: dict[int, tuple[weakref.ref[Any], Place]] = {}  # of tensors, by id
         self.storages: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.values: dict[int, Value] = {}  # that each storage holds, by its number
+        self.counts: dict[Hand, int] = {}  # how often the memory of each was written
         self.leaves: list[Leaf] = []
+        self.fresh_leaves: list[Leaf] = []  # of the call that runs
         self.known_leaves: set[int] = set()  # ids of values
+        self.lay: list[Any] = []  # the arrays that the tensors had which it was given
+        self.adopted: dict[int, int] = {}  # the storage numbers of leaves that are written, by their ids
         self.same: dict[Value, Value] = {}  # for values of calls that were repeated, those that stand in the records
 
     def spoil(self, reason: str) -> None:
@@ -81,24 +87,41 @@ class Writer:
             return long(*args, **named)
         segment = self.segment
         record = Record(self.prev, call)
-        fresh_leaves: list[Leaf] = []
+        fresh_leaves = self.fresh_leaves = []
         given = [self._place(v, record, fresh_leaves) for v in args]
         by_name = {k: self._place(v, record, fresh_leaves) for k, v in named.items()}
-        if None in given or None in by_name.values():
+        tensors = _tensors_in((*args, *named.values()))
+        told = None not in given and None not in by_name.values()
+        if not told and tensors:
             self.spoil("an argument of a kind that is not told again")
             return long(*args, **named)
+        self.lay = lay = [t._array for t in tensors]
         start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
+        counts = [(p, version_of(p.t).value) for p in (*given, *by_name.values()) if type(p) is Leaf]
+        grads = [(leaf, leaf.t._grad) for leaf in (*self.leaves, *fresh_leaves) if leaf.tracked]
+        freed = self._freed_by(args) if call is Tensor.backward else []
         notes = _Notes()
         before, here.noting = here.noting, notes
         try:
             result = long(*args, **named)
         finally:
-            here.noting = before
+            here.noting, self.lay = before, []
         if segment.runs != runs:
-            self.cursor.through.add(call)  # what it calls is known by itself
+            (self.cursor if self.prev is None else self.prev).through.add(call)  # what it calls is known by itself
             return result
+        if any([t._array is not a and not _is_adopted(t._array, a) for t, a in zip(tensors, lay, strict=True)]):
+            notes.spoil("it lets a tensor look at another array")
+        if not tensors and not notes.spoiled and len(segment.calls) == start and is_there(result):
+            self.cursor.makers.add(call)
+            return result
+        if not told:
+            notes.spoil("an argument of a kind that is not told again")
         record.calls = tuple([self._told(c) for c in segment.calls[start:]])
-        if notes.spoiled or not self._complete(record, given, by_name, args, named, result, fresh_leaves, seen, notes):
+        record.freed = tuple(freed)
+        record.bumps = tuple([(p, version_of(p.t).writer) for p, count in counts for _ in range(version_of(p.t).value - count)])
+        if notes.spoiled or not self._note_gradients(record, grads) or not self._complete(
+            record, given, by_name, args, named, result, fresh_leaves, seen, notes
+        ):  # fmt: skip
             self.spoil(notes.spoiled or "its effects are not told again")
             return result
         record.long, record.enabled = long, state.enabled
@@ -120,21 +143,23 @@ class Writer:
         fresh_leaves: list[Leaf], seen: set[int], notes: _Notes,
     ) -> bool:  # fmt: skip
         """Fill in a record; False where it would not tell all that the call did."""
-        tensors = _tensors_in((*args, *named.values()))
+        tensors = [*_tensors_in((*args, *named.values())), *[leaf.t._grad for leaf, _, _ in record.grads]]
         for leaf in fresh_leaves:
             leaf.value = self.same.get(leaf.value, leaf.value)
-            if leaf.t._array is not leaf.array or id(leaf.value) in self.known_leaves:
+            if leaf.memory is not leaf.array or id(leaf.value) in self.known_leaves:
                 return False  # it was written, or is another tensor on the same memory
             self.known_leaves.add(id(leaf.value))
-        if any([type(self._known(t)) is Leaf and type(t._array) is LazyArray for t in tensors]):
+        if not self._note_adopted(record, tensors):
             return False
         derived = self._derive(seen, fresh_leaves)
         out = self._out(result, record, fresh_leaves)
         if derived is None or out is None:
             return False
         record.writes = self._writes([t for t in (*tensors, *_tensors_in((result,))) if type(t._array) is LazyArray])
+        record.versions = self._versions([*tensors, *_tensors_in((result,))])
         record.leaves, record.derived = tuple(fresh_leaves), derived
         self.leaves += fresh_leaves
+        self.fresh_leaves = []
         for leaf in fresh_leaves:
             leaf.first = record
         drawing = [c for c in record.calls if "seed" in c.attrs]
@@ -145,17 +170,64 @@ class Writer:
         record.out = out
         return True
 
+    def _note_adopted(self, record: Record, tensors: list[Any]) -> bool:
+        """Note leaves whose memory is to be written; False where a leaf is lazy for another reason."""
+        found = []
+        for t in tensors:
+            leaf = self._known(t)
+            if type(leaf) is not Leaf or type(t._array) is not LazyArray:
+                continue
+            if t._array.storage.home is not leaf.array or not t._array.whole:
+                return False
+            if id(leaf) not in self.adopted:
+                self.adopted[id(leaf)] = self._number(t._array.storage)
+                found.append((leaf, self.adopted[id(leaf)]))
+        record.adopted = tuple(found)
+        return True
+
     @staticmethod
     def _arrange(record: Record, given: list[Any], by_name: dict[str, Any]) -> None:
         """Put arguments where the code of functions looks for them; whether that suffices to tell the call."""
         record.a, record.b, record.c = [*given[:3], NOTHING, NOTHING, NOTHING][:3]
         record.places, record.by_name = tuple(given), by_name
         record.count = len(given)
-        plain = len(given) <= 3 and not record.draws and not any([type(p) is Group for p in given])
-        if plain and all([type(p) is Place and p.kind is not None for p in by_name.values()]):
+        plain = len(given) <= 3 and not record.draws and not record.bumps and not any([type(p) is Group for p in given])
+        if plain and not record.grads and all([type(p) is Place and p.kind is not None for p in by_name.values()]):
             record.named = {k: p.t for k, p in by_name.items()}
         else:
             record.call = None
+
+    # -- gradients
+    def _freed_by(self, args: tuple[Any, ...]) -> list[Hand]:
+        """The tensors whose nodes let go of what they have saved in `backward(*args)`."""
+        root, _, retain, create, _ = args
+        if retain or create or root._node is None:
+            return []
+        nodes = {id(n) for n in collect_nodes([root._node])}
+        alive = [(t, place) for mark, place in self.places.values() if isinstance(place, Hand) and place.tracked and (t := mark()) is not None]
+        return [place for t, place in alive if id(t._node) in nodes]
+
+    def _note_gradients(self, record: Record, before: list[tuple[Leaf, Any]]) -> bool:
+        """Note which leaves have another gradient than before; False where somebody else's has changed, or may have."""
+        if not record.freed and not any([leaf.t._grad is not g for leaf, g in before]):
+            return True
+        if any([leaf.t._node is not None for leaf, _ in before]):
+            return False  # the graph goes on to what no record knows
+        found: list[tuple[Leaf, Place | None, Place]] = []
+        for leaf, g in before:
+            now = leaf.t._grad
+            was = None if g is None else self._known(g)
+            if now is None or (g is not None and was is None):
+                return False
+            place = self._known(now)
+            if place is None:
+                place = self._hand(now) if type(now) is Tensor and type(now._array) is LazyArray else None
+                if place is None:
+                    return False
+                self.places[id(now)] = weakref.ref(now), place
+            found.append((leaf, was, place))
+        record.grads = tuple(found)
+        return True
 
     # -- places
     def _known(self, t: Any) -> Place | None:
@@ -181,12 +253,15 @@ class Writer:
 
     def _leaf(self, t: Any) -> Leaf | None:
         compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
+        if is_lent(t):
+            return None
         array = t._array
         layout = layout_of(array)
         if layout is None or hasattr(type(t), "becomes"):
             return None
         leaf = Leaf(t, layout, self.segment.leaf(array))
         leaf.array = array
+        self.cursor.kept.add(leaf)
         return leaf
 
     def _derive(self, seen: set[int], fresh_leaves: list[Leaf]) -> tuple[Derived, ...] | None:
@@ -208,7 +283,7 @@ class Writer:
         """The place of a result; None for one that is no lazy tensor, nor a view of a leaf, nor one that was given."""
         hands: list[Hand] = []
         found = self._out_of(result, hands, [*self.leaves, *fresh_leaves])
-        record.hands = tuple([h for h in hands if type(h) is Hand])
+        record.hands = tuple([h for h in (*hands, *[g for _, _, g in record.grads]) if type(h) is Hand])
         record.views = tuple([h for h in hands if type(h) is View])
         if type(found) is Several:
             record.call = None
@@ -242,8 +317,22 @@ class Writer:
         hand = Hand(
             self.cursor, array.shape, array.predicted, array.dtype, device_of(array), bool(t._tracked), self._number(array.storage), array.first, array.whole
         )
+        if t._view_path is not None:
+            base = self._known(t._view_path[0])
+            hand.base, hand.lost, hand.steps = base if type(base) is Hand else None, type(base) is not Hand, t._view_path[1:]
+            hand.origin = t._extra.origin if t._extra is not None else ""
         hand.t = fresh(hand)
         return hand
+
+    def _versions(self, tensors: list[Any]) -> tuple[tuple[Hand, int], ...]:
+        """The hands, none of them a view's, whose memory has been written since it was last looked at, and how often in all."""
+        found = {}
+        for t in tensors:
+            hand = self._known(t)
+            count = 0 if t._version_counter is None else t._version_counter.value
+            if type(hand) is Hand and self.counts.get(hand.base or hand, 0) != count:
+                found[hand.base or hand] = self.counts[hand.base or hand] = count
+        return tuple(found.items())
 
     def _view(self, t: Any, leaves: list[Leaf]) -> View | None:
         array = t._array
@@ -285,6 +374,16 @@ class Writer:
             self.same[segment.leaf(leaf.array)] = leaf.value
         start, seen = len(segment.calls), set(segment.leaves)
         become(record.out, record.repeat(), self)
+        for leaf, _, place in record.grads:
+            become(place, leaf.t._grad, self)
+            leaf.t._grad = place.t
+        for leaf, number in record.adopted:
+            if type(leaf.t._array) is LazyArray:
+                self.adopted[id(leaf)] = number
+                self.hold(leaf.t._array.storage, number)
+        for leaf, _ in record.bumps:
+            if type(leaf.t._array) is LazyArray:
+                self.hold(leaf.t._array.storage, self.adopted[id(leaf)])
         self.prev = record
         if not self._recognize(record, segment.calls[start:], [v for k, v in segment.leaves.items() if k not in seen]):
             self.spoil(f"{record.asked} came to other calls than before")
@@ -294,6 +393,7 @@ class Writer:
         if [(c.op, c.corner, c.part) for c in calls] != [(c.op, c.corner, c.part) for c in record.calls]:
             return False
         for mine, again in zip(record.calls, calls, strict=True):
+            again.at, again.who = mine.at, mine.who  # the line that is being left is another
             self.same.update([(y, x) for x, y in zip(mine.results, again.results, strict=True) if x is not None and y is not None])
         lies = {(d.value.shape, d.value.dtype, d.strides, d.first + _address(d.leaf.array)): d.value for d in record.derived}
         for value in read:
@@ -311,6 +411,9 @@ class Writer:
         told.inputs = self._of_path(call.inputs)
         if call.kernels:
             told.kernels = tuple([(k, self._of_path(given), picks) for k, given, picks in call.kernels])
+        for value in call.results:
+            if value is not None:
+                value.call = told
         return told
 
     def _of_path(self, x: Any) -> Any:
@@ -325,15 +428,25 @@ class Writer:
         self.places[id(t)] = weakref.ref(t), hand
         array = t._array
         if type(array) is LazyArray:
-            self.storages[id(array.storage)] = weakref.ref(array.storage), hand.storage
-            self.values[hand.storage] = self._of_path(array.storage.value)
+            self.hold(array.storage, hand.storage)
+
+    def hold(self, storage: Any, number: int) -> None:
+        """Some memory is that of a number, and holds its value of now."""
+        self.storages[id(storage)] = weakref.ref(storage), number
+        self.values[number] = self._of_path(storage.value)
 
     # -- the end
     def finish(self) -> None:
         """What has waited has run: the path is known from now on."""
         for leaf in self.leaves:
-            leaf.array = None
-            leaf.value.array = None
+            leaf.array = leaf.value.array = None
+        for value in self.same:
+            value.array = None
+        record = self.prev
+        while record is not None:
+            for d in record.derived:
+                d.value.array = None
+            record = record.prev
         first = self.begun_by
         if first is None or self.prev is None or self.spoiled:
             return
@@ -357,6 +470,22 @@ def become(out: Place, result: Any, writer: Writer | None = None) -> None:
         _transplant(out.t, result)
         if writer is not None:
             writer.met(out.t, out)
+
+
+def _is_adopted(array: Any, before: Any) -> bool:
+    """Whether an array is memory that is written when a path runs, and another array looked at it before."""
+    return type(array) is LazyArray and array.storage.home is not None and same_memory(array.storage.home, before)
+
+
+def is_there(result: Any) -> bool:
+    """Whether a result is of tensors that have their arrays."""
+    found = _tensors_in((result,))
+    return bool(found) and all([type(t) is not FreshTensor and type(t._array) is not LazyArray for t in found])
+
+
+def gives_tensors(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether there are tensors among arguments."""
+    return bool(_tensors_in((*args, *named.values())))
 
 
 def bind(record: Record, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
@@ -392,7 +521,7 @@ def _lies_as(t: Any, leaf: Leaf) -> bool:
     if t._tracked != leaf.tracked or hasattr(type(t), "becomes"):
         return False
     compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
-    return layout_of(t._array) is leaf.layout
+    return layout_of(t._array) is leaf.layout and not is_lent(t)
 
 
 def _tensors_in(values: Any) -> list[Any]:

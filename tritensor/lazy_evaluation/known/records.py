@@ -11,6 +11,7 @@ from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value
 from tritensor.ground.device import device
 from tritensor.ops.array import Layout, device_of, element_strides
+from tritensor.ops.lazy_array import LazyArray
 
 
 class Place:
@@ -34,13 +35,19 @@ def atom(value: Any) -> Place:
 class Leaf(Place):
     """A tensor from outside, with memory of its own: another one may stand in its place in the next run, if it lies as this one did."""
 
-    __slots__ = ("array", "first", "layout", "tracked", "value")
+    __slots__ = ("__weakref__", "array", "first", "layout", "tracked", "value")
 
     def __init__(self, t: Any, layout: Layout, value: Value) -> None:
         super().__init__(t)
         self.layout, self.tracked, self.value = layout, bool(t._tracked), value
         self.array: Any = None  # of the run of now, once it was read
         self.first: Record | None = None  # which reads it first, and may be given another
+
+    @property
+    def memory(self) -> Any:
+        """Its array of now: of one that is written when the path runs, the memory that this writes."""
+        array = self.t._array
+        return array.storage.home if type(array) is LazyArray and array.storage.home is not None else array
 
 
 class Group(Place):
@@ -68,9 +75,10 @@ class Derived(NamedTuple):
 
 class Hand(Layout):
     """A tensor that a record hands out, and how it lies: Tensor.shape asks its `_layout`, which this is. `storage` is the number of its memory in the path,
-    `first` the bytes before its first element there."""
+    `first` the bytes before its first element there. base, steps, origin: of a view the hand of what it was taken of, the way from there, and why it must
+    not be written (see Extra). lost: it is a view of a tensor that no record hands out."""
 
-    __slots__ = ("cursor", "first", "kind", "storage", "t", "tracked", "whole")
+    __slots__ = ("base", "cursor", "first", "kind", "lost", "origin", "steps", "storage", "t", "tracked", "whole")
 
     def __init__(
         self, cursor: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, on: device, tracked: bool, storage: int, first: int,
@@ -80,6 +88,9 @@ class Hand(Layout):
         self.cursor, self.tracked, self.storage, self.first, self.whole = cursor, tracked, storage, first, whole
         self.kind = None
         self.t: Any = None
+        self.base: Hand | None = None
+        self.steps: tuple[Any, ...] = ()
+        self.origin, self.lost = "", False
 
 
 class View(Hand):
@@ -110,13 +121,16 @@ class Record:
     """One call of a public function: `places` of its arguments, of which `a`, `b`, `c` are the first, and by name; `named` are values of the latter.
 
     call: the function; None where a look at the places alone does not tell whether the call is this one, which then `asked` says.
-    out: the place of its result. hands: those that it computes. views: those that it makes without a call. calls: the calls of ops that it came to. writes: (storage number, value) of memory that
-    holds another value from here on. enabled: whether gradients were recorded. next: the record that followed last time, others: those that did before.
+    out: the place of its result. hands: those that it computes. views: those that it makes without a call. calls: the calls of ops that it came to. writes:
+    (storage number, value) of memory that holds another value from here on. versions: (hand, how often its memory has been written). grads: of leaves, what
+    `grad` was and what it is from here on. freed: tensors whose nodes have let go of what they saved. adopted: (leaf, storage number) of those whose memory is
+    written from here on, when the path runs; bumps: of leaves that it writes the name of the write, once for each. enabled: whether gradients were recorded.
+    next: the record that followed last time, others: those that did before.
     """
 
     __slots__ = (
-        "a", "asked", "b", "by_name", "c", "call", "calls", "count", "derived", "draws", "enabled", "ends", "hands", "leaves", "long", "named", "next",
-        "others", "out", "places", "prev", "trail", "views", "writes",
+        "a", "adopted", "asked", "b", "bumps", "by_name", "c", "call", "calls", "count", "derived", "draws", "enabled", "ends", "freed", "grads", "hands",
+        "leaves", "long", "named", "next", "others", "out", "places", "prev", "through", "trail", "versions", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, prev: Record | None, call: Any) -> None:
@@ -133,13 +147,19 @@ class Record:
         self.leaves: tuple[Leaf, ...] = ()
         self.calls: tuple[Call, ...] = ()
         self.writes: tuple[tuple[int, Value], ...] = ()
+        self.versions: tuple[tuple[Hand, int], ...] = ()
         self.derived: tuple[Derived, ...] = ()
         self.draws: tuple[tuple[Call, int], ...] = ()
+        self.grads: tuple[tuple[Leaf, Place | None, Place], ...] = ()
+        self.freed: tuple[Hand, ...] = ()
+        self.adopted: tuple[tuple[Leaf, int], ...] = ()
+        self.bumps: tuple[tuple[Leaf, str], ...] = ()
         self.enabled = True
         self.next: Any = None
         self.others: list[Record] = []
         self.ends: dict[Any, Any] = {}  # runs of a path that ends here, by what was held
         self.trail: Trail | None = None
+        self.through: set[Any] = set()  # functions that, called next, have run what waits: it runs before them
 
     def repeat(self) -> Any:
         """Call it again, on the tensors of the run of now."""
@@ -162,10 +182,15 @@ class Trail:
         self.leaves = tuple([leaf for r in self.records for leaf in r.leaves])
         self.derived = tuple([d for r in self.records for d in r.derived])
         self.draws = tuple([d for r in self.records for d in r.draws])
+        self.grads = tuple([g for r in self.records for g in r.grads])
+        self.adopted = tuple([a for r in self.records for a in r.adopted])
+        self.freed = {id(h) for r in self.records for h in r.freed}
         self.calls = [c for r in self.records for c in r.calls]
         self.held: dict[int, Value] = {}
+        self.versions: dict[Hand, int] = {}
         for r in self.records:
             self.held.update(r.writes)
+            self.versions.update(r.versions)
 
 
 class _End(Record):

@@ -10,6 +10,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.device import cpu
 from tritensor.ground.errors import DTypeError, NumberRangeError, ShapeError
 from tritensor.ops.array import from_host, to_host
+from tritensor.ops.lazy_array import note_shared
 from tritensor.tensor.core import Tensor, new_tensor
 
 _NUMBERS = frozenset((bool, int, float, complex))
@@ -38,6 +39,8 @@ def as_tensor(x: Any, like: Tensor | None = None, name: str = "tensor") -> Tenso
         array = array.astype(dtypes.default_float().numpy)
     dtypes.of(array.dtype)
     where = cpu if like is None else like.device
+    if array is x:
+        note_shared(array)
     return new_tensor(array if where.type == "cpu" else from_host(array, where))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tritensor.ops.array import from_host
+from tritensor.ops.lazy_array import compute_now
 from tritensor.ops.strided_array import no_values
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
@@ -20,6 +21,7 @@ def _nonzero_on_device(x: Tensor) -> Tensor:
 
 def flat_nonzero(flags: Tensor) -> Tensor:
     """(count,) the positions in a vector of what is not 0. Waits for the device."""
+    compute_now(flags)
     if isinstance(flags._array, np.ndarray):
         return new_tensor(from_host(np.flatnonzero(flags._array), flags.device))
     rows = _nonzero_on_device(flags)
@@ -29,6 +31,7 @@ def flat_nonzero(flags: Tensor) -> Tensor:
 def nonzero_rows(x: Tensor) -> Tensor:
     """(count, ndim) the coordinates of what is not 0, those along one dimension together in memory, as PyTorch lays them. Waits for the device."""
     ndim = len(x._array.shape)
+    compute_now(x)
     if isinstance(x._array, np.ndarray):
         columns = np.stack(np.nonzero(x._array)) if ndim else np.zeros((0, int(bool(x._array))), np.int64)
         return new_tensor(columns.T)
@@ -38,6 +41,7 @@ def nonzero_rows(x: Tensor) -> Tensor:
 
 def nonzero_columns(x: Tensor) -> tuple[Tensor, ...]:
     """The same as a contiguous vector (count,) for each dimension, of which there is at least one."""
+    compute_now(x)
     if isinstance(x._array, np.ndarray):
         return tuple([new_tensor(np.ascontiguousarray(f)) for f in np.nonzero(x._array)])
     rows = _nonzero_on_device(x)

@@ -102,6 +102,8 @@ def repair_arguments(
         Exception: otherwise the error itself.
     """
     assert error.__traceback__ is not None
+    if getattr(error, "ran_late", False):  # of another call, which had waited
+        raise error
     if name in _OF_NUMBERS and args and isinstance(args[0], int | float | complex):
         return (new_tensor(parse_values(name, args[0], None)), *args[1:]), dict(kwargs)
     if awaken(args, kwargs):

@@ -17,6 +17,7 @@ from tritensor.ground.strides import as_format, contiguous_format, contiguous_st
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops import array
 from tritensor.ops.array import from_host
+from tritensor.ops.lazy_array import note_shared
 from tritensor.ops.table import ops
 from tritensor.tensor import dlpack
 from tritensor.tensor.core import Tensor, new_tensor
@@ -67,6 +68,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     values = parse_values("as_tensor", data, dtype)
     dtypes.of(values.dtype)
     where = as_device(device)
+    if isinstance(data, np.ndarray):
+        note_shared(values)
     return new_tensor(values if where.type == "cpu" else from_host(values, where))
 
 
@@ -105,6 +108,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy: {type(ndarray).__name__} is no numpy array; use tensor(...)")
     dtypes.of(ndarray.dtype, "from_numpy")  # raises for what no tensor holds
+    note_shared(ndarray)
     return new_tensor(ndarray)
 
 

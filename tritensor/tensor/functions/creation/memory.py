@@ -14,6 +14,7 @@ from tritensor.ground.device import as_device
 from tritensor.ground.errors import ArgumentError, MissingFileError, ShapeError
 from tritensor.ground.strides import contiguous_strides, memory_extent
 from tritensor.ops import array
+from tritensor.ops.lazy_array import note_shared
 from tritensor.ops.strided_array import StridedArray
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
@@ -92,7 +93,9 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     n = left // kind.itemsize if count < 0 else int(count)
     if n * kind.itemsize > left:
         raise ArgumentError(f"frombuffer: {n} elements of {kind.name} need {n * kind.itemsize} bytes, {left} are there")
-    made = new_tensor(np.frombuffer(memory, kind.numpy, n, offset))
+    found = np.frombuffer(memory, kind.numpy, n, offset)
+    note_shared(found)
+    made = new_tensor(found)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -123,4 +126,7 @@ def from_file(filename: Any, shared: bool | None = None, size: int | None = 0, *
         # Append mode makes the file where it is missing and leaves what is in it.
         with open(path, "ab") as file:
             file.truncate(need)
-    return new_tensor(np.memmap(path, np.uint8, "r+" if shared else "c", shape=(need,)).view(np.ndarray).view(kind))
+    mapped = np.memmap(path, np.uint8, "r+" if shared else "c", shape=(need,)).view(np.ndarray).view(kind)
+    if shared:
+        note_shared(mapped)
+    return new_tensor(mapped)

@@ -19,6 +19,7 @@ from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.strides import as_format, contiguous_format, preserve_format
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides, empty_elementwise, from_host
+from tritensor.ops.lazy_array import note_shared
 from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import compute_into, overwrite
 from tritensor.tensor.casting import cast
@@ -104,6 +105,7 @@ def _to_operand(x: Tensor, other: Any, name: str, reflected: str) -> Tensor | No
         if other.dtype.kind in "OUSmM":
             return as_tensor(other, x, name)  # which refuses it
         dtypes.of(other.dtype)
+        note_shared(other)
         return new_tensor(other if x.is_cpu else from_host(other, x.device))
     if isinstance(other, list | tuple) and (type(other) is list or type(other) is tuple or not _has_say(other, reflected)):
         return new_tensor(from_host(parse_values(name, other, None), x.device))

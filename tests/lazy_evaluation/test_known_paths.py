@@ -1,0 +1,473 @@
+"""Programs that change from one run to the next: what is known of the last run is never taken for this one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+from tests.lazy_evaluation.programs import WAYS
+from tritensor.ground.thread_state import here
+
+a = tt.tensor([1.0, 2.0, 3.0])
+n = tt.tensor([1, 2, 3])
+w = tt.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+PROGRAMS: list[Callable[[int, dict[str, Any]], Any]] = []
+
+
+def program(f: Callable[[int, dict[str, Any]], Any]) -> Callable[[int, dict[str, Any]], Any]:
+    """A program of one run, which is given the number of the run and what stays from run to run."""
+    PROGRAMS.append(f)
+    return f
+
+
+# -- memory that others write
+@program
+def data_of_a_result(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    d = y.data
+    y.add_(1)
+    return d, y
+
+
+@program
+def data_written(k: int, kept: dict[str, Any]) -> Any:
+    x = tt.tensor([1.0, 2.0, 3.0])
+    y = x * 2
+    x.data.add_(1)
+    return y, tt.where(x > 2, x, 0)
+
+
+@program
+def data_set(k: int, kept: dict[str, Any]) -> Any:
+    p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
+    y = p + 1
+    p.data = tt.tensor([float(k), 5.0, 6.0])
+    return y, p + 1
+
+
+@program
+def data_set_to_a_result(k: int, kept: dict[str, Any]) -> Any:
+    p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
+    y = a * 2
+    p.data = y
+    y.add_(1)
+    return p.clone(), y
+
+
+@program
+def data_set_and_written(k: int, kept: dict[str, Any]) -> Any:
+    p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
+    y = p * 2
+    p.data = (a * 1).detach()
+    p[p > 1] = 1
+    return y, p.clone()
+
+
+@program
+def data_of_a_base_set(k: int, kept: dict[str, Any]) -> Any:
+    p = tt.tensor([1.0, 2.0, 3.0, 4.0])
+    row = p[1:3]
+    row.add_(1)
+    p.data = p.clone()
+    row.add_(1)
+    return p * 1, row * 1
+
+
+@program
+def memory_set(k: int, kept: dict[str, Any]) -> Any:
+    y, z = a * 2, a * 3
+    y.set_(z)
+    z.add_(1)
+    return y, z
+
+
+@program
+def shape_changed_in_place(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    y.unsqueeze_(0)
+    return y, y + 1, tuple(y.shape)
+
+
+@program
+def leaf_written(k: int, kept: dict[str, Any]) -> Any:
+    p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
+    y = p * 2
+    p.add_(1)
+    return y, p * 2, p.clone()
+
+
+@program
+def view_of_a_written_leaf(k: int, kept: dict[str, Any]) -> Any:
+    p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
+    v = p[1:]
+    y = v * 2
+    p.add_(1)
+    return y, v * 2
+
+
+@program
+def views_written_by_index(k: int, kept: dict[str, Any]) -> Any:
+    x = tt.tensor([[1.0, 2.0], [3.0, 4.0]])
+    x.index_add_(0, tt.tensor([0, 0]), tt.cat([x[:1], x[:1]]))
+    return x
+
+
+# -- memory that numpy writes
+@program
+def numpy_shared(k: int, kept: dict[str, Any]) -> Any:
+    array = np.ones(3, np.float32)
+    x = tt.from_numpy(array)
+    y = x + 1
+    array[0] = k
+    return y, x + 1
+
+
+@program
+def numpy_operand(k: int, kept: dict[str, Any]) -> Any:
+    array = np.ones(3, np.float32)
+    y = a + array
+    array[0] = k
+    z = a * tt.as_tensor(array)
+    array[1] = 7
+    return y, z
+
+
+@program
+def numpy_of_a_leaf(k: int, kept: dict[str, Any]) -> Any:
+    x = kept.setdefault("x", tt.tensor([1.0, 2.0, 3.0]))
+    y = x * 2
+    x.numpy()[0] += 1
+    return y, x * 2
+
+
+@program
+def numpy_of_a_parameter(k: int, kept: dict[str, Any]) -> Any:
+    p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0], requires_grad=True))
+    y = p * 2
+    if k == 2:
+        kept["n"] = p.detach().numpy()
+    if k >= 2:
+        kept["n"][0] += 1
+    z = p * 2
+    if k >= 2:
+        kept["n"][1] += 1
+    return y.detach(), z.detach()
+
+
+@program
+def numpy_of_a_result(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    array = y.numpy()
+    z = y + 1
+    array[0] = 9
+    return y, z
+
+
+@program
+def buffer_shared(k: int, kept: dict[str, Any]) -> Any:
+    memory = bytearray(np.ones(3, np.float32).tobytes())
+    y = tt.frombuffer(memory, dtype=tt.float32) * 2
+    memory[:4] = np.float32(k).tobytes()
+    return y
+
+
+@program
+def dlpack_shared(k: int, kept: dict[str, Any]) -> Any:
+    array = np.ones(3, np.float32)
+    x = tt.from_dlpack(array)
+    y = x * 2
+    array[0] = k
+    return y, x * 2
+
+
+# -- settings
+@program
+def default_type(k: int, kept: dict[str, Any]) -> Any:
+    tt.set_default_dtype(tt.float64 if k % 2 else tt.float32)
+    try:
+        y = n / 2
+        return str(y.dtype), y
+    finally:
+        tt.set_default_dtype(tt.float32)
+
+
+@program
+def default_type_in_between(k: int, kept: dict[str, Any]) -> Any:
+    y = n / 2
+    tt.set_default_dtype(tt.float64)
+    try:
+        z = n / 2
+        return str(y.dtype), str(z.dtype), y, z
+    finally:
+        tt.set_default_dtype(tt.float32)
+
+
+@program
+def default_device(k: int, kept: dict[str, Any]) -> Any:
+    tt.set_default_device("meta" if k % 2 else "cpu")
+    try:
+        return str(tt.ones(3).device)
+    finally:
+        tt.set_default_device(None)
+
+
+@program
+def autocast(k: int, kept: dict[str, Any]) -> Any:
+    m = kept.setdefault("m", tt.ones(3, 3))
+    with tt.autocast("cpu") if k % 2 else contextlib.nullcontext():
+        y = m @ m
+    return str(y.dtype), y
+
+
+@program
+def grad_modes(k: int, kept: dict[str, Any]) -> Any:
+    with (contextlib.nullcontext, tt.no_grad, tt.inference_mode)[k % 3]():
+        y = w * 2
+    return y.requires_grad, y.is_inference(), y.detach()
+
+
+@program
+def copied_over_another(k: int, kept: dict[str, Any]) -> Any:
+    x, y = a * 2, a * 3
+    y.copy_(x)
+    tt.evaluate(x)
+    y.add_(1)
+    return x, y
+
+
+@program
+def a_leaf_copied_over_a_result(k: int, kept: dict[str, Any]) -> Any:
+    y, z = a * 2, a * 3
+    y.copy_(a)
+    z.copy_(a)
+    tt.evaluate(y)
+    y.add_(1)
+    return y, z, a.clone()
+
+
+# -- views and versions of what is handed out
+@program
+def version_of_a_view(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    v = y[0]
+    tt.evaluate(y)
+    loss = (w * y).sum()
+    v.add_(1)
+    with pytest.raises(tt.GradError, match="overwrote in place"):
+        loss.backward()
+    w.grad = None
+    return y
+
+
+@program
+def versions(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    y.add_(1)
+    z = y.neg()
+    v = y[1:]
+    tt.evaluate(y)
+    return y._version, z._version, v._version, v._base is y, y
+
+
+@program
+def parts(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    u, v = y.chunk(2)
+    tt.evaluate(u)
+    u.add_(1)
+    return y, u, v, u._base is y, v._base is y
+
+
+@program
+def view_whose_base_is_gone(k: int, kept: dict[str, Any]) -> Any:
+    v = (a * 2)[1:]
+    tt.evaluate(v)
+    assert v._base is not None
+    v.add_(1)
+    return v, v._base, v.storage_offset()
+
+
+@program
+def positions(k: int, kept: dict[str, Any]) -> Any:
+    y = (a - 2).nonzero()
+    return y, y._base is None, tuple(y.stride())
+
+
+@program
+def window_without_elements(k: int, kept: dict[str, Any]) -> Any:
+    y = (a * 2).reshape(3, 1)[:, 1:]
+    return tuple(y.shape), y.storage_offset()
+
+
+@program
+def shown(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    text = repr(y)
+    return text, repr(y + k), type(y).__name__
+
+
+@program
+def results_kept(k: int, kept: dict[str, Any]) -> Any:
+    kept.setdefault("all", []).append(a * k)
+    return [x.clone() for x in kept["all"]]
+
+
+# -- gradients
+@program
+def gradient_of_a_sum(k: int, kept: dict[str, Any]) -> Any:
+    (g,) = tt.autograd.grad(w.sum(), [w])
+    g.mul_(2)
+    return g, tuple(g.stride())
+
+
+@program
+def training(k: int, kept: dict[str, Any]) -> Any:
+    p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0], requires_grad=True))
+    (p * p).sum().backward()
+    if k % 2:
+        with tt.no_grad():
+            p -= 0.5 * p.grad
+        p.grad = None
+    return p.detach().clone(), (p * 2).detach()
+
+
+@program
+def required_later(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    if k % 2:
+        y.requires_grad_()
+    else:
+        y.requires_grad = True
+    (y * y).sum().backward()
+    return y.grad
+
+
+@program
+def hooks(k: int, kept: dict[str, Any]) -> Any:
+    y = w * 2
+    y.register_hook(lambda g: g * (k + 1))
+    (y * 3).sum().backward()
+    g = w.grad.clone()
+    w.grad = None
+    return g
+
+
+# -- Python going another way
+@program
+def attributes(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    y.mine = k
+    return y.mine, y + 1
+
+
+@program
+def numbers(k: int, kept: dict[str, Any]) -> Any:
+    y = a * (0.0 if k % 2 else -0.0)
+    z = n + (1.0 if k % 2 else 1)
+    return (
+        tt.copysign(tt.ones(3), y),
+        str(z.dtype),
+        str((n * (True if k % 2 else 1)).dtype),
+        z,
+        a * np.float32(2 + k),
+        str((a * float("nan")).tolist()),
+    )
+
+
+@program
+def indices(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    return y[k % 2 :], y[[0, 1]], y[tt.tensor([0, k % 3])], tt.cat([a, a][: 1 + k % 2])
+
+
+@program
+def random_numbers(k: int, kept: dict[str, Any]) -> Any:
+    tt.manual_seed(k % 2)
+    g = tt.Generator().manual_seed(k % 2)
+    return tt.rand(3), a * tt.rand(3), tt.rand(3, generator=g) * a, tt.nn.functional.dropout(a, 0.5)
+
+
+@program
+def random_numbers_of_another_branch(k: int, kept: dict[str, Any]) -> Any:
+    if k == 0:
+        tt.manual_seed(0)
+    x = tt.rand(3)
+    y = x * tt.rand(3) if k % 2 else x + 1
+    return x, y, tt.rand(3)
+
+
+@program
+def values_of_a_branch(k: int, kept: dict[str, Any]) -> Any:
+    x = kept.setdefault("x", [tt.tensor([1.0, 2.0, 3.0]), tt.tensor([4.0, 5.0, 6.0])])[k % 2]
+    y = x > 2
+    return tt.where(y, x, 0) if k >= 2 else y + 1
+
+
+@program
+def exchanged(k: int, kept: dict[str, Any]) -> Any:
+    x, y = a * 2, a * 3
+    if k % 2:
+        x, y = y, x
+    return x - y
+
+
+@program
+def same_argument(k: int, kept: dict[str, Any]) -> Any:
+    x = tt.tensor([1.0, 2.0, 3.0]) + k
+    y = x if k % 2 else tt.tensor([4.0, 5.0, 6.0])
+    return x + y, (x * 1).add_(y)
+
+
+@program
+def aliases(k: int, kept: dict[str, Any]) -> Any:
+    x = tt.tensor([1.0, 2.0, 3.0])
+    y = x if k % 2 else x.clone()
+    v = x[:2] if k % 2 else x[:2].clone()
+    x.add_(1)
+    return x, y, x + y, v + 1
+
+
+@program
+def errors_of_python(k: int, kept: dict[str, Any]) -> Any:
+    y = a * 2
+    try:
+        if k % 2:
+            raise ValueError
+        return y + 1
+    except ValueError:
+        return y + 2
+
+
+@program
+def other_types(k: int, kept: dict[str, Any]) -> Any:
+    y = (a * 2).to((tt.float64, tt.float16, tt.int32)[k % 3])
+    return str((y + 1).dtype), (y + 1).double()
+
+
+@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+def test_each_run_is_what_it_is_eagerly(run: Callable[[int, dict[str, Any]], Any]) -> None:
+    found = {}
+    for way in WAYS:
+        here.own_segment = None
+        tt.manual_seed(0)
+        kept: dict[str, Any] = {}
+        results = []
+        with tt.lazy() if way == "one region" else contextlib.nullcontext():
+            for k in range(6):
+                with tt.lazy() if way == "a region each" or (way == "in and out" and k % 2) else contextlib.nullcontext():
+                    results.append(run(k, kept))
+        found[way] = [_values(r) for r in results]
+    for way in WAYS[1:]:
+        assert found[way] == found["eager"], way
+
+
+def _values(x: Any) -> Any:
+    if isinstance(x, tt.Tensor):
+        return str(x.dtype), x.tolist()
+    return [_values(y) for y in x] if isinstance(x, tuple | list) else x

@@ -1,0 +1,125 @@
+"""Faults in what notes, plans and runs calls: one line each, that stands in a file once, and the line in its place."""
+
+from __future__ import annotations
+
+LAZY, KNOWN, FUSION = "tritensor/lazy_evaluation/", "tritensor/lazy_evaluation/known/", "tritensor/fusion/"
+ARRAY = "tritensor/ops/lazy_array.py"
+
+# what the fault is: (file, what stands there, what stands there instead)
+FAULTS: dict[str, tuple[str, str, str]] = {
+    # -- dependencies of calls
+    "calls that nobody holds, but that report, are dropped": (FUSION + "graph.py", "if call.op.reports or any(", "if any("),
+    "a dependency dropped: windows are not read": (FUSION + "graph.py", "            yield x.value\n", "            continue\n"),
+    "steps that report are dropped": (FUSION + "dataflow.py", "node.live = node.live or self.calls[node.call].op.reports", "pass"),
+    "a way through a third group is not seen": (FUSION + "groups.py", "other = self.way(host, guest) or self.way(guest, host)", "other = None"),
+    "groups do not know what leads to their makers": (FUSION + "groups.py", "            before |= self.groups[g].before\n", "            pass\n"),
+    "a group that has grown leads to no more": (
+        FUSION + "groups.py", "g.before = (g.before | own | before) & ~gone", "g.before = (g.before | own) & ~gone",
+    ),
+    "a window's value is not of the path": (KNOWN + "recording.py", "return x._replace(value=self._of_path(x.value))", "return x"),
+    # -- writes
+    "a write-back lost": (LAZY + "storing.py", "        copy_values(storage.home, array)\n", "        pass\n"),
+    "written back although a call failed": (LAZY + "storing.py", "if failed and storage.home is not None:", "if False:"),
+    "memory that is written is read by another write": (
+        LAZY + "storing.py",
+        "homes.append((storage, copied(array, value.strides) if _memory(array) in taken else array))",
+        "homes.append((storage, array))",
+    ),
+    "a result is the memory of a leaf": (LAZY + "storing.py", "        if _memory(array) in taken:\n", "        if False:\n"),
+    "two results in one memory": (LAZY + "storing.py", "        taken.add(_memory(array))\n", ""),
+    "strides that windows count on are not kept": (LAZY + "storing.py", "        elif storage.fixed:\n", "        elif False:\n"),
+    "a write over a window takes the place of all": (FUSION + "dataflow.py", "if base is not None and window != (made.shape, made.dtype, made.strides, 0):", "if False:"),
+    "a write is announced to no segment": (ARRAY, "        if segment.reads(array):\n", "        if False:\n"),
+    "a write is announced to no path": (ARRAY, "            if cursor.reads(array):\n                cursor.segment.settle()", "            pass"),
+    "memory that is left for other memory is read late": (
+        ARRAY, "        if cursor.reads(array):\n            cursor.leave()", "        pass",
+    ),
+    "an alias not seen: writes to memory that others hold wait": (
+        LAZY + "adoption.py", "            return False\n    return True", "            pass\n    return True",
+    ),
+    "views of other memory are taken for views": (
+        LAZY + "adoption.py", "if any([_owner(t._array) is not owner for t in family]):", "if False:",
+    ),
+    "a view of memory that waits begins at its start": (LAZY + "adoption.py", "        window.first = first\n", ""),
+    "reads before a write are held against it": (
+        LAZY + "adoption.py", "segment.versions = {k: v for k, v in segment.versions.items() if v[0] is not counter}", "pass",
+    ),
+    "what an op writes at once is not announced": (LAZY + "recording.py", "                run_before_write(x._array)\n", "                pass\n"),
+    "calls overtake what was passed over": (
+        LAZY + "recording.py", "if segment is not None and segment.cursor.follows:", "if False:",
+    ),
+    # -- memory that others write
+    "memory that numpy shares is read late": (LAZY + "segment.py", "if is_shared(array):", "if False:"),
+    "a path reads memory that numpy shares": (KNOWN + "recording.py", "return layout_of(t._array) is leaf.layout and not is_shared(t._array)", "return layout_of(t._array) is leaf.layout"),
+    "what waits does not run before numpy is given memory": (ARRAY, "        run_before_write(array)\n        for cursor", "        for cursor"),
+    "a path keeps tensors whose memory numpy was given": (ARRAY, "            cursor.forget_leaf(array)\n", "            pass\n"),
+    "an array of numpy's is no shared memory": ("tritensor/tensor/functions/pointwise/operators.py", "        note_shared(other)\n", ""),
+    # -- layouts and windows
+    "a wrong stride: windows of a value that lies otherwise": (
+        FUSION + "dataflow.py", "if not _lies_so(x.value.shape, base.strides, x.value.strides):", "if False:",
+    ),
+    "a wrong stride: results as they come": (FUSION + "dataflow.py", "if value.fixed and not _lies_so(value.shape, where.strides, value.strides):", "if False:"),
+    "a wrong stride: calls lay what windows are taken of": (
+        FUSION + "plan.py", "lies.append(value.fixed or slot.seen or any([r.step is not None for r in slot.readers]))", "lies.append(False)",
+    ),
+    "a window of a window begins at the first's start": (FUSION + "dataflow.py", "Lain(base.slot, x.shape, x.dtype, x.strides, base.first + x.first)", "Lain(base.slot, x.shape, x.dtype, x.strides, base.first)"),
+    "bytes of a constant are its number": (FUSION + "dataflow.py", "return self.slot.constant and self.dtype == self.slot.dtype", "return self.slot.constant"),
+    "memory may lie as it likes though a window was taken": (ARRAY, "        self.storage.fixed = True\n", ""),
+    "values may lie as they like though a window is read": (LAZY + "segment.py", "            value.fixed = True\n            return Window", "            return Window"),
+    "a window of memory begins at its start": (ARRAY, "return np.ndarray(shape, dtype, memory, start + first, in_bytes)", "return np.ndarray(shape, dtype, memory, start, in_bytes)"),
+    "axes that go backwards are taken for axes": (FUSION + "spaces.py", "if stride != other_stride or stride < 0:", "if stride != other_stride:"),
+    "an axis in parts has one stride": (FUSION + "spaces.py", "            stride *= n\n        made += reversed(steps)", "        made += reversed(steps)"),
+    "what one group makes another reads in another order": (FUSION + "fitting.py", "        if _agree(host, guest, found):\n", "        if True:\n"),
+    # -- live memory
+    "live memory reused: donors that are read again": (FUSION + "plan.py", "    for item, gone in zip(items, last, strict=True):\n        if type(item) is Fused", "    for item, gone in zip(items, read, strict=True):\n        if type(item) is Fused"),
+    "live memory reused: what a call may look at": (FUSION + "plan.py", "free = [k for k in gone if k in memory and k not in lent]", "free = [k for k in gone if k in memory]"),
+    "an input is overwritten that is read twice": (FUSION + "plan.py", "    if len(found) != 1:\n", "    if not found:\n"),
+    "an input is overwritten that lies in another way": (FUSION + "plan.py", "mine.shape != out.shape or mine.strides != out.strides", "mine.shape != out.shape"),
+    # -- plans of other graphs
+    "a plan for leaves that lie in another way": (FUSION + "structure.py", "                    add((x.shape, x.dtype, x.strides, x.device))\n                add(n)", "                    add((x.shape, x.dtype, x.device))\n                add(n)"),
+    "a plan with other numbers": (FUSION + "structure.py", "add(kind if free else (kind, x, str(x)) if not x else (kind, x))", "add(kind)"),
+    "a plan with other attributes": (FUSION + "structure.py", "            add(replay.attributes_part(attrs))\n", ""),
+    "a plan of another window": (FUSION + "structure.py", "x.shape, x.dtype, x.strides, x.first)\n    if kind is tuple", "x.shape, x.dtype, x.strides)\n    if kind is tuple"),
+    "a plan that gives other results": (FUSION + "structure.py", "            if y in wanted:\n                kept.append(y)\n                add((y.strides, y.fixed, True))", "            if y in wanted:\n                kept.append(y)\n                add(y.fixed)"),
+    "a draw's place reused": (KNOWN + "ending.py", '            call.attrs["seed"], call.attrs["offset"] = seed, offset\n', "            pass\n"),
+    "a plan draws as the last time": (KNOWN + "ending.py", "            bound.numbers[k] = call.attrs[name]\n", "            pass\n"),
+    # -- the trie
+    "gradients recorded or not: the same path": (KNOWN + "cursor.py", "record.enabled is state.enabled and recording.bind", "recording.bind"),
+    "the same on the quick way": (KNOWN + "door_code.py", " and r.enabled is state__.enabled", ""),
+    "numbers of other types are the same": (KNOWN + "door_code.py", "(type__({v}) is r.{p}.kind and {v} == r.{p}.t)", "{v} == r.{p}.t"),
+    "-0.0 is 0.0": (KNOWN + "records.py", " and not (type(value) is float and value == 0.0)", ""),
+    "a leaf not re-bound: its second use is not asked": (KNOWN + "recording.py", "            return value is place.t\n        return isinstance", "            return True\n        return isinstance"),
+    "a leaf of another layout": (KNOWN + "recording.py", "return layout_of(t._array) is leaf.layout and", "return"),
+    "a parameter of another layout": (KNOWN + "cursor.py", "if ending.odd or not all(", "if ending.odd or not any("),
+    "a leaf in the graph is taken for a constant": (KNOWN + "recording.py", "if t._tracked != leaf.tracked or hasattr", "if hasattr"),
+    "a leaf that was written is none": (KNOWN + "recording.py", "if leaf.t._array is not leaf.array or id(leaf.value) in self.known_leaves:", "if id(leaf.value) in self.known_leaves:"),
+    "a tensor that looks elsewhere is told again": (KNOWN + "recording.py", '            notes.spoil("it lets a tensor look at another array")\n', "            pass\n"),
+    "memory of nobody is read again": (KNOWN + "recording.py", "            if leaf is None:\n                return None\n            found.append", "            if leaf is None:\n                continue\n            found.append"),
+    "a window of a leaf begins at its start": (KNOWN + "recording.py", "found.append(Derived(value, leaf, tuple(element_strides(array)), _address(array) - _address(leaf.array)))", "found.append(Derived(value, leaf, tuple(element_strides(array)), 0))"),
+    "a branch hangs on calls of its own": (KNOWN + "recording.py", "        told.inputs = self._of_path(call.inputs)\n", ""),
+    "a branch of the trie skipped": (KNOWN + "cursor.py", "known = [at, *at.prev.others] if at.asked is not None else at.prev.others", "known = [at]"),
+    "what was passed over is called with the grad mode of now": (KNOWN + "cursor.py", "                state.enabled = record.enabled\n                writer.repeat", "                writer.repeat"),
+    "what was passed over draws anew": (KNOWN + "cursor.py", "drawn, here.places = here.places, places", "drawn, here.places = here.places, here.places"),
+    "an array that was asked for is left behind": (KNOWN + "cursor.py", "                    array.stand_for(t._array)\n", "                    pass\n"),
+    "settings change and paths stay": (KNOWN + "cursor.py", "        cursor.leave()\n        cursor.roots.clear()\n        cursor.latest = NOWHERE", "        cursor.leave()\n        return"),
+    "a version check skipped: writes of a path are not counted": (KNOWN + "cursor.py", "            if h in trail.versions:\n", "            if False:\n"),
+    "a version check skipped: views count for themselves": (KNOWN + "fresh.py", "t._version_counter, t._view_path = version_of(base), (base, *steps)", "t._view_path = (base, *steps)"),
+    "views of what no record has made": (KNOWN + "ending.py", "any([h.tracked or h.lost for h in self.hands])", "any([h.tracked for h in self.hands])"),
+    "results with nodes are made without": (KNOWN + "ending.py", "any([h.tracked or h.lost for h in self.hands])", "any([h.lost for h in self.hands])"),
+    # -- what goes wrong
+    "an interrupt loses the calls": (LAZY + "segment.py", "                    for call in calls:\n                        self.add(call)\n", ""),
+    "an interrupt loses the memory": (LAZY + "segment.py", "                    self.storages = [weakref.ref(s) for s in held]\n", ""),
+    "another thread's values are this one's": (LAZY + "segment.py", "if storage.value is None or storage.segment is not self:", "if storage.value is None:"),
+    # -- roundings
+    "a rounding left out: machine code": (
+        "kernels/parts/tapes/cpu/text.py", "        scope.stored[v] = y\n        return to_compute_type(y, dtype)",
+        '        scope.stored[v] = y\n        return made if made.kind == "f32" and dtype.itemsize == 2 else to_compute_type(y, dtype)',
+    ),
+    "a rounding left out: float64 to 16 bits by way of float32": (
+        "kernels/parts/tapes/cpu/text.py", 'y = _rounded_to_odd(made).to("f16")', 'y = made.to("f32").to("f16")',
+    ),
+    "a rounding left out: kernels": (
+        "kernels/parts/tapes/separate_steps.py", "            y = read(maths.stored(y, STEPS[4][S]))\n", "            y = y\n",
+    ),
+    "a rounding left out: numpy": ("kernels/parts/tapes/cpu/numpy_steps.py", "out[...] = rounded(oracle.pointwise(step.formula, values, step.wide), step.dtype)", "out[...] = oracle.pointwise(step.formula, values, step.wide)"),
+}  # fmt: skip
