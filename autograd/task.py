@@ -14,6 +14,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import AccumulateGrad, Node, Severed
 from tritensor.ground.errors import GradError, ShapeError, TransformError
 from tritensor.ground.providers import provider
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, empty
 from tritensor.ops.lazy_array import LazyArray
@@ -173,12 +174,12 @@ def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
         if type(like) is WrappedArray and like.instance is not None:
             ones = provider("torch_dispatch.interpreter").ones_like(output)
             return ones if create_graph else ones._array
-        if type(like) is LazyArray and like.pending:
-            array = provider("lazy_evaluation.recording").as_lazy(
-                ops.full(shape=like.shape, value=1.0, dtype=like.dtype, device=output.device)._array, like.storage.segment
+        if (segment := _segment_of(like)) is not None:
+            array: Array = provider("lazy_evaluation.recording").as_lazy(
+                ops.full(shape=tuple(like.shape), value=1.0, dtype=like.dtype, device=output.device)._array, segment
             )
         elif type(like) is np.ndarray:
-            array: Array = np.ones(like.shape, like.dtype)
+            array = np.ones(like.shape, like.dtype)
         elif (on := output.device).type == "cuda":
             array = registry["full"].forward(shape=like.shape, value=1.0, dtype=like.dtype, device=on)  # type: ignore[misc]
         else:
@@ -191,9 +192,14 @@ def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
         raise GradError(f"{who}: gradient on {grad.device} for a tensor on {output.device}; move it with .to({str(output.device)!r})")
     if given.dtype is not wanted.dtype and given.dtype != wanted.dtype:
         grad = ops.cast(grad, dtype=wanted.dtype)
-    if type(wanted) is LazyArray and wanted.pending and not create_graph:
-        return provider("lazy_evaluation.recording").as_lazy(grad._array, wanted.storage.segment)
+    if not create_graph and (segment := _segment_of(wanted)) is not None:
+        return provider("lazy_evaluation.recording").as_lazy(grad._array, segment)
     return grad if create_graph else grad._array
+
+
+def _segment_of(array: Any) -> Any:
+    """Where the gradients of an array are noted: with what is to compute it, or where all ops are; None where they run as they are called."""
+    return array.storage.segment if type(array) is LazyArray and array.pending else here.segment
 
 
 _looped: set[str] = set()  # why rows went one after another, each told once

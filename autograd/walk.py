@@ -81,10 +81,16 @@ def _pull_jointly(n: Node, step: Any, g: Any, needs: tuple[bool, ...]) -> tuple[
     return found if type(found) is tuple else (found,)
 
 
+def _is_among(x: Any, gs: tuple[Any, ...]) -> bool:
+    """Whether a gradient is one of those that came, or lies in its memory."""
+    return any([x is g or (type(g) is CudaArray and x.storage is g.storage) for g in gs])
+
+
 def _pull_each(n: Node, steps: Any, g: Any, pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], useful: set[Any] | None) -> None:
     """The gradient of each input by a function of its own, handed on."""
     on_device = type(g) is CudaArray
-    add: Any = registry["add"].forward if on_device else np.add
+    several = type(g) is tuple  # the gradients of several outputs
+    add: Any = registry["add"].forward if on_device or (several and CudaArray in map(type, g)) else np.add
     meta = n.meta
     # Nothing anywhere was written since: no saved value needs a look of its own.
     intact = n.sequence > latest.stamp and n.inputs is not FREED
@@ -111,7 +117,8 @@ def _pull_each(n: Node, steps: Any, g: Any, pending: dict[Any, Any], result: dic
             pending[e] = x if at is None else add(at, x) if type(at) is not Slices else at.plus(x, add)
         elif (held := result.get(e)) is None:
             # What is handed on unchanged, or to two inputs, nobody may add to.
-            result[e] = (x, x is not g and x is not previous and not (on_device and x.storage is g.storage))
+            handed = x is g or x is previous or (on_device and x.storage is g.storage) or (several and _is_among(x, g))
+            result[e] = (x, not handed)
         elif x.shape == held[0].shape:
             result[e] = (add(held[0], x), True)
         else:

@@ -13,9 +13,13 @@ from tritensor.tensor.core import Tensor
 
 
 class Hooks:
-    """The hooks of one module, by kind. A module without any has no such table, and its call skips all of this."""
+    """The hooks of one module, by kind. A module without any has no such table, and its call skips all of this.
 
-    __slots__ = ("backward", "backward_old", "backward_pre", "forward", "forward_pre", "load_post", "load_pre", "state_post", "state_pre")
+    compiled: what `module.compile()` has made of the call of a module, which is given to it; no copy, and no file, has it.
+    """
+
+    KINDS = ("backward", "backward_old", "backward_pre", "forward", "forward_pre", "load_post", "load_pre", "state_post", "state_pre")
+    __slots__ = (*KINDS, "compiled")
     backward_old: dict[int, Any]
     backward: dict[int, Any]
     backward_pre: dict[int, Any]
@@ -27,14 +31,16 @@ class Hooks:
     state_pre: dict[int, Any]
 
     def __init__(self) -> None:
-        for kind in self.__slots__:
+        self.compiled: Callable[..., Any] | None = None
+        for kind in self.KINDS:
             setattr(self, kind, {})
 
     def __getstate__(self) -> dict[str, dict[int, Any]]:
-        return {kind: getattr(self, kind) for kind in self.__slots__}  # slots are no __dict__: copy and pickle ask here
+        return {kind: getattr(self, kind) for kind in self.KINDS}  # slots are no __dict__: copy and pickle ask here
 
     def __setstate__(self, state: dict[str, dict[int, Any]]) -> None:
-        for kind in self.__slots__:
+        self.compiled = None
+        for kind in self.KINDS:
             setattr(self, kind, state.get(kind, {}))  # files of before a kind was there have no table for it
 
 
@@ -166,6 +172,17 @@ def _list_hooks(hooks: Hooks, kind: str) -> list[Any]:
     # lists, not views: a hook may remove itself while the call runs
     own: dict[int, Any] = getattr(hooks, kind)
     return list(own.values()) if hooks is EVERY else [*getattr(EVERY, kind).values(), *own.values()]
+
+
+def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`module(*args, **kwargs)` of a module that has hooks or was compiled."""
+    compiled = module._hooks.compiled
+    return call_with_hooks(module, args, kwargs) if compiled is None else compiled(module, *args, **kwargs)
+
+
+def call_uncompiled(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`module(*args, **kwargs)` of a module that may have been compiled, as if it had not."""
+    return module.forward(*args, **kwargs) if module._hooks is None else call_with_hooks(module, args, kwargs)
 
 
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -57,9 +57,9 @@ class Module(Movable):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks is None:
             return self.forward(*args, **kwargs)
-        return hooks.call_with_hooks(self, args, kwargs)
+        return hooks.call(self, args, kwargs)
 
-    _call_impl = _wrapped_call_impl = __call__  # PyTorch's private names for it, which older code calls
+    _call_impl, _wrapped_call_impl = hooks.call_uncompiled, __call__  # PyTorch's private names, which older code calls
     _forward_hooks, _forward_pre_hooks, _backward_hooks = hooks.table("forward"), hooks.table("forward_pre"), hooks.table("backward")
     _backward_pre_hooks, _state_dict_hooks, _state_dict_pre_hooks = (
         hooks.table(kind) for kind in ("backward_pre", "state_post", "state_pre")
@@ -334,6 +334,7 @@ class Module(Movable):
         self.__dict__.update(hooks.strip_foreign_hooks(self, state))
 
     compile = compilation.compile
+    _compiled_call_impl = compilation.compiled_call
 
     # modes and gradients
     def train(self, mode: bool = True) -> Any:

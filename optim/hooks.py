@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.ground.call_site import wrapper
+from tritensor.ground.thread_state import here
 from tritensor.nn.hooks import RemovableHandle
 
 _before_every: dict[int, Any] = {}
@@ -115,5 +116,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             self._stepping = False
             self._steps += 1
+            if here.segment is not None:
+                here.segment.end_step()
 
     return run

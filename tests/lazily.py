@@ -15,6 +15,7 @@ EAGER = {
     "tests/replay/": "recordings of single corners, and when they are made",
     "tests/bench/": "what single calls cost",
     "tests/fusion/": "graphs that are written and planned by hand",
+    **{f"tests/compilation/test_{name}.py": "regions of functions, which are part of a program's" for name in ("control", "explain", "regions")},
     "tests/cuda/memory/": "memory at a line: what nobody holds is never there, what is held comes later",
     "tests/cuda/driver/": "calls of the driver at a line",
     "tests/cuda/streams/": "launches on a stream, or in a capture, at a line",
@@ -31,6 +32,11 @@ EAGER = {
     "tests/nn/attention/test_layout.py": "launches of single calls",
     "tests/nn/recurrent/test_nets.py": "launches of single calls",
     "tests/nn/utils/test_gradients_together.py": "launches of single calls",
+    "tests/lazy_evaluation/test_following.py": "paths of a region of its own",
+    "tests/tensor/test_exchange.py::test_memory_lives": "memory at a line",
+    "tests/tensor/test_keywords.py::test_functions_that_a_class_holds": "equal bits of two calls, which are fused in other ways",
+    "tests/tensor/test_strided.py::test_every_write_without_arguments": "equal bits of numpy's functions and of a group's, which may differ in the last",
+    "tests/tensor/test_views_by_plans.py": "plans of single calls",
     "tests/threads/test_first_use.py": "first calls, which build plans",
 }  # fmt: skip
 

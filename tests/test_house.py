@@ -31,6 +31,7 @@ FLOORS = [
     ("lazy_evaluation",),
     ("nn",),
     ("optim",),
+    ("compilation",),
     ("func",),
     ("multiprocessing",),
     ("data", "io", "distributed", "distributions", "models"),

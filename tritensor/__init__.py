@@ -200,9 +200,10 @@ _import_hook.install()
 # Modules that lower floors call now and then (ground/providers.py).
 _providers.register("", lambda: _sys.modules["tritensor"])
 for _name in (
-    "array_api", "data.loader_view", "dispatch.meta", "distributed", "distributed.process_group", "distributed.shared_batch_norm", "func", "func.forward_ad",
-    "func.jacobians", "kernels.own_layouts", "lazy_evaluation.recording", "multiprocessing", "nn.functional", "nn.init", "return_types",
-    "tensor.overriding.interception", "torch_compat.finder", "torch_dispatch.instances", "torch_dispatch.interpreter", "torch_dispatch.overloads", "utils.compiled_extensions",
+    "array_api", "compilation.compile", "data.loader_view", "dispatch.meta", "distributed", "distributed.process_group",
+    "distributed.shared_batch_norm", "func", "func.forward_ad", "func.jacobians", "kernels.own_layouts", "lazy_evaluation.recording",
+    "multiprocessing", "nn.functional", "nn.init", "return_types", "tensor.overriding.interception", "torch_compat.finder",
+    "torch_dispatch.instances", "torch_dispatch.interpreter", "torch_dispatch.overloads", "utils.compiled_extensions",
 ):  # fmt: skip
     _providers.register(_name, _functools.partial(_importlib.import_module, f"tritensor.{_name}"))
 newaxis = None
@@ -220,6 +221,7 @@ globals().update(_public)
 
 # What kernels are written with, beside op, Spec, Sample and Work: importing these loads Triton (docs/kernels.md).
 _LATE_FUNCTIONS = {
+    "compile": "compilation.compile:compile",
     "elementwise": "kernels.parts.elementwise:elementwise",
     "evaluate": "lazy_evaluation.modes:evaluate",
     "launch": "cuda.launch:launch",
@@ -236,7 +238,6 @@ _LAZY = (
     "accelerator",
     "autocast",
     "backends",
-    "compile",
     "compiler",
     "distributions",
     "jit",

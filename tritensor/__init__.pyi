@@ -145,14 +145,16 @@ GradScaler: Any
 accelerator: Any
 autocast: Any
 backends: Any
-compile: Any
 compiler: Any
 jit: Any
 multiprocessing: Any
 types: Any
 version: Any
+from tritensor.compilation.compile import compile as compile
 from tritensor.kernels.parts.elementwise import elementwise as elementwise
+from tritensor.lazy_evaluation.modes import evaluate as evaluate
 from tritensor.cuda.launch import launch as launch
+from tritensor.lazy_evaluation.modes import lazy as lazy
 from tritensor.kernels import parts as parts
 from tritensor.kernels.parts.reduction import reduction as reduction
 from tritensor.func import vmap as vmap

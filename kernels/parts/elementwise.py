@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.half_precision.variants import half_variants
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
 from tritensor.kernels.parts.tapes.pointwise import run_steps
-from tritensor.kernels.parts.tapes.separate_steps import Steps
+from tritensor.kernels.parts.tapes.separate_steps import Steps, told
 from tritensor.ops.array import CudaArray
 from tritensor.ops.replay.steps import Pointwise, StepRecorder
 from tritensor.ops.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
@@ -58,19 +58,21 @@ def run(
             double |= x.dtype == np.float64
         else:
             numbers.append(scalar(x, scalars_as))
-    if len(numbers) and len(arrays):  # the kernel sees arrays first
-        seen_arrays, seen_numbers, order = 0, len(arrays), []
-        for x in operands:
-            if isinstance(x, CudaArray):
-                order.append(seen_arrays)
-                seen_arrays += 1
-            else:
-                order.append(seen_numbers)
-                seen_numbers += 1
-        picks = [[order[k] for k in pick] for pick in picks]
-    first, wide = len(operands), (1 << len(outs)) - 1 if double else 0
-    steps = Steps(half_variants(formulas, outs, double), tuple(map(tuple, picks)), wide, tuple(range(first, first + len(outs))))
+    mixed = tuple([isinstance(x, CudaArray) for x in operands]) if len(numbers) and len(arrays) else ()
+    steps = _told(tuple(formulas), tuple(picks), len(operands), mixed, tuple([y.dtype for y in outs]), double)
     run_steps(steps, tuple(arrays), tuple(numbers), tuple(outs), heavy)
+
+
+@lru_cache(maxsize=8192)
+def _told(
+    formulas: tuple[Any, ...], picks: tuple[Any, ...], count: int, mixed: tuple[bool, ...], results: tuple[np.dtype, ...], double: bool
+) -> tuple[Any, ...]:
+    """What the kernel is told of formulas over so many operands; `mixed`: which of them are arrays, where others are numbers."""
+    if mixed:  # the kernel sees arrays first
+        order = sorted(range(count), key=lambda k: not mixed[k])
+        picks = tuple([[order.index(k) for k in pick] for pick in picks])
+    wide = (1 << len(results)) - 1 if double else 0
+    return told(Steps(half_variants(formulas, results, double), tuple(map(tuple, picks)), wide, tuple(range(count, count + len(results)))))
 
 
 def _step(

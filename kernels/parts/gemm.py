@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import triton
@@ -11,14 +13,16 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.cuda.runtime.active import runtime
 from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import copied
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
-from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, apply_epilogue
-from tritensor.kernels.parts.products.rules import product_tiles
+from tritensor.kernels.parts.products.epilogue import NOTHING, PLAIN, Epilogue, Separate, apply_epilogue
+from tritensor.kernels.parts.products.rules import beside_an_epilogue, product_tiles
 from tritensor.kernels.parts.products.split_sums import sum_parts as sum_parts
 from tritensor.kernels.parts.products.tma_operands import Batch, multiply_described, padded, takes_descriptors
+from tritensor.kernels.parts.tapes.tape import Tape
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 from tritensor.llvm import products
 from tritensor.ops.array import CudaArray
@@ -45,11 +49,11 @@ def multiply_add(a, b, acc, INTEGER: tl.constexpr, PRECISION: tl.constexpr):
 # together, so that b stays in the cache
 @triton.jit(do_not_specialize=["batches", "sizes", "bias_n"])
 def _matmul_kernel(
-    a, b, c, bias, sums, residual, kept, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch, a_m, a_k, b_k, b_n, bias_n, scale,
+    a, b, c, bias, sums, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch, a_m, a_k, b_k, b_n, bias_n, more,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, EVEN_K: tl.constexpr,
     A_M1: tl.constexpr, A_K1: tl.constexpr, B_K1: tl.constexpr, B_N1: tl.constexpr,
     BIAS: tl.constexpr, SUMS: tl.constexpr, INTEGER: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr,
-    ACTIVATION: tl.constexpr, FINISH: tl.constexpr,
+    STEPS: tl.constexpr, KINDS: tl.constexpr,
 ):  # fmt: skip
     a_row = 1 if A_M1 else a_m  # a stride of 1 must be known at compile time: only then are accesses wide
     a_step = 1 if A_K1 else a_k
@@ -102,9 +106,10 @@ def _matmul_kernel(
         found = tl.sum(tl.where(tl.arange(0, 16)[None, :] == 0, total, 0) if HALF else total, 1)  # of 16 bits the columns are alike
         tl.store(sums + part.to(tl.int64) * c_part + rows, found.to(sums.dtype.element_ty), mask=(rows < m) & (tile_n == 0))
     first = part.to(tl.int64) * c_part if SUMS else outer.to(tl.int64) * m * n
-    if FINISH:
-        inside = (rows < m)[:, None] & (cols < n)[None, :]
-        acc = apply_epilogue(acc, first, rows.to(tl.int64)[:, None] * n, cols[None, :], inside, residual, kept, scale, ACTIVATION)
+    if STEPS is not None:
+        at = (first, rows.to(tl.int64)[:, None] * n, cols[None, :], (outer.to(tl.int64) * m + rows)[:, None], cols[None, :])
+        masks = ((rows < m)[:, None], (cols < n)[None, :], (rows < m)[:, None] & (cols < n)[None, :])
+        acc = apply_epilogue(acc, at, masks, more, STEPS, KINDS, c.dtype.element_ty)
     c_at = c + first + rows.to(tl.int64)[:, None] * n + cols[None, :]
     tl.store(c_at, acc.to(c.dtype.element_ty), mask=(rows < m)[:, None] & (cols < n)[None, :])
 
@@ -124,7 +129,7 @@ def _collapse(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) ->
 
 def gemm(
     a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None, whole: bool = False, sums: CudaArray | None = None,
-    finish: Epilogue = NOTHING,
+    finish: Epilogue | Separate = NOTHING,
 ) -> None:  # fmt: skip
     """c = a @ b + bias with its epilogue, for a (..., m, k), b (..., k, n) whose batch dims are c's already, c C-ordered, bias (n,). `whole`: in one
     launch, k unsplit.
@@ -149,9 +154,11 @@ def gemm(
     aligned = all(s % per_access == 0 or s == 1 for s in (*a.strides[-2:], *b.strides[-2:])) and k % per_access == 0 and n % per_access == 0
     key = (m, n, k, batches, a.dtype, aligned)
     processors = runtime().properties(c.device.index or 0).multi_processor_count
-    tiles = config_of(
-        "matmul", (*key, "whole") if whole else key, product_tiles(*key, processors, whole, sums is not None or bool(finish.form))
-    )
+    end = finish.given(c)
+    rule = product_tiles(*key, processors, whole, sums is not None or bool(finish.form))
+    tiles = config_of("matmul", (*key, "whole") if whole else key, rule)
+    if end.product is not None:
+        tiles = beside_an_epilogue(tiles, a.dtype)
     stored, acc = dot_accumulator(a.dtype)
     k_part = cdiv(cdiv(k, tiles.block_k), 1 if whole else tiles.split) * tiles.block_k
     split = max(cdiv(k, k_part), 1) if k else 1
@@ -160,19 +167,46 @@ def gemm(
     if split > 1:  # each part: the elements of c, then the row sums
         into = allocate((split, c_part), stored, c)
         row_sums = None if sums is None else into.as_strided((split, m), (c_part, 1), c.size)
-    at_end = finish if split == 1 else NOTHING
+    if split > 1:
+        end = PLAIN
     launch(
         _matmul_kernel, (cdiv(m, tiles.block_m) * cdiv(n, tiles.block_n) * batches * split,),
-        a, b, into, bias, row_sums, at_end.residual, at_end.kept, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch,
-        a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1], 0 if bias is None else bias.strides[0], at_end.number,
+        a, b, into, bias, row_sums, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch,
+        a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1], 0 if bias is None else bias.strides[0], end.more,
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, GROUP=tiles.group, EVEN_K=k % tiles.block_k == 0,
         A_M1=a.strides[-2] == 1, A_K1=a.strides[-1] == 1, B_K1=b.strides[-2] == 1, B_N1=b.strides[-1] == 1,
         BIAS=bias is not None and split == 1, SUMS=sums is not None, INTEGER=acc.is_int(), PRECISION=dot_precision(), ACC=acc,
-        ACTIVATION=at_end.activation, FINISH=bool(at_end.form),
+        STEPS=end.steps, KINDS=end.kinds,
         num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     if split > 1:
         sum_parts(into, c, bias, sums=sums, finish=finish)
+
+
+def run_product(
+    a: CudaArray, b: CudaArray, bias: CudaArray | None, tape: Tape, inputs: Sequence[CudaArray], numbers: Sequence[Any], outs: Sequence[CudaArray]
+) -> None:  # fmt: skip
+    """Run a tape over a product with its bias, rounded to the product's type, in the product's own launch: the bits of the product and the steps apart.
+
+    Args:
+        a, b, bias: as gemm takes them.
+        tape: one without folds; its value 0 is the product, of the type that the product by itself has. Its stores are values of steps, or the product.
+        inputs: arrays for its other inputs, of any strides, that broadcast to the outs' shape; numbers: as kernels get them (`scalar` in
+            parts/elementwise.py).
+        outs: C-ordered arrays of one shape that overlap nothing, one for each store and of its type. The shape is the product's (..., m, n), its
+            dimensions before the last in any other cut; of a product of one column it may be without the last.
+    Raises ShapeError for outs of another shape, ArgumentError for a tape with folds.
+    """
+    c = (*a.shape[:-1], b.shape[-1])
+    if tape.folds:
+        raise ArgumentError(
+            f"product: the tape of {len(tape.steps)} steps folds rows; a product's epilogue takes formulas alone: cut it there"
+        )
+    if any([x.shape != outs[0].shape or not x.is_contiguous() or x.size != math.prod(c) for x in outs]):
+        raise ShapeError(
+            f"product: results {[(x.shape, x.strides) for x in outs]} of a product of shape {c}; give arrays of that shape in C order"
+        )
+    gemm(a, b, outs[0].reshape(c), bias, finish=Separate(tape, tuple(inputs), tuple(numbers), tuple(outs)))
 
 
 def _across(b: CudaArray, rows: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import reshape_or_copy
 from tritensor.kernels.parts.cpu.summation import few
-from tritensor.kernels.parts.gemm import SMALL, blas, gemm
+from tritensor.kernels.parts.gemm import SMALL, blas, gemm, run_product
 from tritensor.kernels.parts.pointwise_samples import normals
 from tritensor.kernels.parts.products.tma_operands import padded
+from tritensor.kernels.parts.tapes.tape import Tape
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.llvm import products, threads
 from tritensor.llvm.loops import SHARED
@@ -92,6 +93,14 @@ def forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = None) -> C
     y = allocate((*x.shape[:-1], weight.shape[0]), x.dtype, x)
     gemm(rows_of(x), weight.transpose((1, 0)), rows_of(y), bias)
     return y
+
+
+def run_with_tape(
+    x: CudaArray, weight: CudaArray, bias: CudaArray | None, tape: Tape, inputs: Sequence[CudaArray], numbers: Sequence[Any],
+    outs: Sequence[CudaArray],
+) -> None:  # fmt: skip
+    """Run a tape over linear's result, value 0, in its launch: `run_product` of gemm.py, for inputs that broadcast to linear's shape, and outs of it."""
+    run_product(rows_of(x), weight.transpose((1, 0)), bias, tape, inputs, numbers, outs)
 
 
 def _rule_x(g: Any, weight: Any) -> Any:

@@ -51,7 +51,7 @@ def _forward(
 
 def _product(x: CudaArray, weight: CudaArray, bias: CudaArray | None, y: CudaArray, activation: str, finish: Epilogue) -> None:
     if activation != "none":
-        finish = finish._replace(activation=half_variants((named.ALL[activation].formula,), (y,), x.itemsize == 8)[0])
+        finish = finish._replace(activation=half_variants((named.ALL[activation].formula,), (y.dtype,), x.itemsize == 8)[0])
     gemm(linear.rows_of(x), weight.transpose((1, 0)), linear.rows_of(y), bias, finish=finish)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +12,9 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import reshape_or_copy
-from tritensor.kernels.parts.gemm import SMALL, blas, dot_accumulator, gemm
+from tritensor.kernels.parts.gemm import SMALL, blas, dot_accumulator, gemm, run_product
 from tritensor.kernels.parts.pointwise_samples import normals
+from tritensor.kernels.parts.tapes.tape import Tape
 from tritensor.kernels.parts.view_arithmetic import reshaped, transposed_dims
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, Work, broadcast, op, ops, refuse_kind, refuse_mixed, registry
@@ -54,20 +55,32 @@ def forward(a: CudaArray, b: CudaArray) -> CudaArray:
 def product(a: CudaArray, b: CudaArray, dtype: np.dtype) -> CudaArray:
     """a @ b in `dtype`, the operands' own or the one they are summed in."""
     c = allocate(shape(a, b).shape, dtype, a)
-    out = c
+    a, b, matrices = _matrices(a, b, c.shape)
+    gemm(a, b, c.reshape(matrices))
+    return c
+
+
+def run_with_tape(
+    a: CudaArray, b: CudaArray, tape: Tape, inputs: Sequence[CudaArray], numbers: Sequence[Any], outs: Sequence[CudaArray]
+) -> None:  # fmt: skip
+    """Run a tape over a @ b, value 0, in its launch: `run_product` of gemm.py, for inputs that broadcast to matmul's shape, and outs of it."""
+    a, b, _ = _matrices(a, b, shape(a, b).shape)
+    run_product(a, b, None, tape, inputs, numbers, outs)
+
+
+def _matrices(a: CudaArray, b: CudaArray, out: tuple[int, ...]) -> tuple[CudaArray, CudaArray, tuple[int, ...]]:
+    """Operands and the shape of their product, `out`, as the kernel takes them: matrices, or batches of as many."""
     # a vector is a matrix of one row, or one column: the kernel knows matrices alone
     if a.ndim == 1:
         a = a.reshape((1, a.shape[0]))
-        out = out.reshape((*out.shape[:-1], 1, out.shape[-1]) if b.ndim > 1 else (1,))
+        out = (*out[:-1], 1, out[-1]) if b.ndim > 1 else (1,)
     if b.ndim == 1:
         b = b.reshape((b.shape[0], 1))
-        out = out.reshape((*out.shape, 1))
+        out = (*out, 1)
     if b.ndim == 2 and a.ndim > 2:
         # one matrix for the whole batch: one large product fills a GPU, a small one for each batch does not
-        a, out = reshape_or_copy(a, (math.prod(a.shape[:-1]), a.shape[-1])), out.reshape((math.prod(out.shape[:-1]), out.shape[-1]))
-    batch = out.shape[:-2]
-    gemm(a.expand(batch + a.shape[-2:]), b.expand(batch + b.shape[-2:]), out)
-    return c
+        a, out = reshape_or_copy(a, (math.prod(a.shape[:-1]), a.shape[-1])), (math.prod(out[:-1]), out[-1])
+    return a.expand(out[:-2] + a.shape[-2:]), b.expand(out[:-2] + b.shape[-2:]), out
 
 
 # ---------------------------------------------------------------- gradients, once for tensors, device arrays and numpy

@@ -391,3 +391,10 @@ def test_what_is_no_tensor_nor_several_is_refused(wrong: object) -> None:
     y = tt.ones(2, requires_grad=True).sum()
     with pytest.raises(TypeError, match=rf"grad: inputs is {wrong!r}; give a tensor, or a list or tuple of them"):
         grad(y, wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_an_op_of_several_results_is_called_twice_on_one_leaf(device: str) -> None:
+    x = tt.tensor([[3.0, 1.0, 2.0]], requires_grad=True, device=device)
+    (x.topk(2)[0].sum() + 2 * x.topk(1)[0].sum() + 3 * x.max(1)[0].sum()).backward()
+    assert x.grad.tolist() == [[6, 0, 1]]

@@ -77,3 +77,14 @@ def test_the_gradient_of_a_formula_of_two_operations() -> None:
         return weight.grad
 
     assert len(Graph(program).check(1e-5).plan.items) == 1
+
+
+@pytest.mark.parametrize("dtype", [tt.bfloat16, tt.float16])
+def test_values_of_one_row_in_16_bits(dtype: tt.dtype) -> None:
+    x = leaf(1, 5).to(dtype)
+
+    def program() -> Any:
+        total, largest = x.sum(-1, keepdim=True), x.amax(-1, keepdim=True)
+        return total * largest + total - largest, x * total
+
+    Graph(program).check(0)

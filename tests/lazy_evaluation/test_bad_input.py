@@ -62,6 +62,7 @@ def test_a_bad_index_is_told_though_nobody_holds_what_it_picks() -> None:
 
 def test_an_error_leaves_memory_as_it_was() -> None:
     x = tt.ones(3)
+    tt.evaluate(x)
     with pytest.raises(IndexError), tt.lazy():  # noqa: PT012
         x.add_(1)
         _ = (x * 2)[BAD]
@@ -133,6 +134,7 @@ def test_an_interrupt_at_the_end_of_a_region(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     x = tt.ones(3)
+    tt.evaluate(x)
     with tt.lazy():
         for _ in RUNS:
             y = x.cumsum(0)

@@ -52,6 +52,24 @@ def data_set(k: int, kept: dict[str, Any]) -> Any:
 
 
 @program
+def data_set_later(k: int, kept: dict[str, Any]) -> Any:
+    p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
+    y = p * 2
+    if k > 2:
+        p.data = tt.tensor([float(k), 5.0, 6.0])
+    return y, p.clone()
+
+
+@program
+def memory_exchanged(k: int, kept: dict[str, Any]) -> Any:
+    x, y = tt.tensor([1.0, 2.0, 3.0]), tt.tensor([4.0, 5.0, 6.0])
+    z = x.clone()
+    x.copy_(y)
+    y.copy_(z)
+    return x, y, z
+
+
+@program
 def data_set_to_a_result(k: int, kept: dict[str, Any]) -> Any:
     p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
     y = a * 2
@@ -100,6 +118,25 @@ def leaf_written(k: int, kept: dict[str, Any]) -> Any:
     y = p * 2
     p.add_(1)
     return y, p * 2, p.clone()
+
+
+@program
+def leaf_written_by_a_view(k: int, kept: dict[str, Any]) -> Any:
+    p = kept.setdefault("p", tt.tensor([1.0, 2.0, 3.0]))
+    p[1:].add_(1)
+    q = tt.tensor([1.0, 2.0, 3.0])
+    q[:1].mul_(k)
+    tt.add(q, 1, out=q)
+    return p.clone(), p._version, q * 1, q._version
+
+
+@program
+def leaf_that_a_write_puts_in_the_graph(k: int, kept: dict[str, Any]) -> Any:
+    x = tt.tensor([1.0, 2.0, 3.0])
+    y = a * 2
+    x.copy_(w * 2)
+    y.add_(w)
+    return type(x.grad_fn).__name__, type(y.grad_fn).__name__, x.requires_grad, y.requires_grad, x.detach(), y.detach()
 
 
 @program
@@ -300,6 +337,15 @@ def positions(k: int, kept: dict[str, Any]) -> Any:
 
 
 @program
+def strides_of_what_was_written(k: int, kept: dict[str, Any]) -> Any:
+    x = tt.tensor([[1, 2], [3, 4], [5, 6]]).t()
+    x.index_add_(0, tt.tensor([0, 0]), tt.cat([x[:1], x[:1]]))
+    y = x.flip(0)
+    tt.evaluate(y)
+    return x, y, tuple(x.stride()), tuple(y.stride())
+
+
+@program
 def window_without_elements(k: int, kept: dict[str, Any]) -> Any:
     y = (a * 2).reshape(3, 1)[:, 1:]
     return tuple(y.shape), y.storage_offset()
@@ -407,6 +453,22 @@ def values_of_a_branch(k: int, kept: dict[str, Any]) -> Any:
     x = kept.setdefault("x", [tt.tensor([1.0, 2.0, 3.0]), tt.tensor([4.0, 5.0, 6.0])])[k % 2]
     y = x > 2
     return tt.where(y, x, 0) if k >= 2 else y + 1
+
+
+@program
+def views_of_a_branch(k: int, kept: dict[str, Any]) -> Any:
+    y = a * (k + 2)
+    v = y[1:]
+    z = v + 1 if k % 2 else v - 1
+    return z, tt.cat([v, y]) if k % 3 else v * 2
+
+
+@program
+def gradients_of_a_branch(k: int, kept: dict[str, Any]) -> Any:
+    y = w * 2
+    z = y.tanh() if k % 2 else y.sigmoid()
+    (g,) = tt.autograd.grad((z[1:] * z[1:] * y[1:]).sum(), [w])
+    return (g * 64).round()
 
 
 @program

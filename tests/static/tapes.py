@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import Counter
@@ -18,6 +19,7 @@ from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.kernels.elementwise import arithmetic
 from tritensor.kernels.parts import elementwise, maths, reduction
 from tritensor.kernels.parts.formulas import activations
+from tritensor.kernels.parts.gemm import gemm, run_product
 from tritensor.kernels.parts.rows.row_tapes import run_rows
 from tritensor.kernels.parts.tapes.pointwise import run_tape
 from tritensor.kernels.parts.tapes.tape import Fold, Step, Tape
@@ -145,27 +147,58 @@ ROWS = (
 )  # fmt: skip
 
 
-def facts(arch: int) -> dict[str, Any]:
+# by name: shapes of operands beside the product of (8192, 768) and (768, 3072), numbers, steps, stores
+LIKE, ROW, COLUMN = (8192, 3072), (8192, 1), (3072,)
+PRODUCTS: dict[str, tuple[tuple[tuple[int, ...], ...], int, Sequence[tuple[Any, tuple[int, ...]]], tuple[int, ...]]] = {
+    "product": ((), 0, (), ()),
+    "product, residual": ((LIKE,), 0, ((ADD, (0, 1)),), (2,)),
+    "product, gate": ((LIKE,), 0, ((activations.silu, (0,)), (MUL, (2, 1))), (3,)),
+    "product, gelu of nine": ((), 4, tuple([(f, picks) for f, picks in GELU]), (13,)),
+    "product, per row and column": ((ROW, COLUMN), 1, ((MUL, (0, 1)), (ADD, (4, 2)), (MUL, (5, 3)), (activations.relu, (6,))), (7,)),
+    "product, three results": ((LIKE, COLUMN), 0, ((ADD, (0, 2)), (activations.gelu, (3,)), (ADD, (4, 1))), (5, 4, 0)),
+}
+
+
+def products(name: str, dtype: str) -> None:
+    """Launch a product with one of PRODUCTS as its epilogue, or by itself."""
+    shapes, numbers, steps, stores = PRODUCTS[name]
+    a, b, bias, y = (array(s, dtype) for s in ((8192, 768), (768, 3072), (3072,), LIKE))
+    if not steps:
+        gemm(a, b, y, bias)
+        return
+    given = [elementwise.scalar(0.5, getattr(tt, dtype).numpy)] * numbers
+    made = tape(dtype, 1 + len(shapes), numbers, steps, *stores)
+    run_product(a, b, bias, made, [array(s, dtype) for s in shapes], given, [array(LIKE, dtype) for _ in stores])
+
+
+def facts(arch: int, recorder: RecordingRuntime) -> dict[str, Any]:
     """Of the one kernel that was recorded."""
-    (spec,) = RECORDER.launches
+    (spec,) = recorder.launches
     made, found = compile(spec, arch), report(spec, arch)
     text = disassemble(made.asm["cubin"])
     codes = Counter(re.findall(r"^\s+/\*[0-9a-f]{4,5}\*/\s+(?:@!?U?P\d+\s+)?([A-Z]+[0-9]*)", text, re.M))
     ptx = Counter(re.findall(r"\b((?:fma|mul|add|sub)\.\S*f\S*)\s", made.asm["ptx"]))
     return {
         "registers": found.registers, "spilled": found.spilled, "longest": found.longest, "loads": found.loads, "stores": found.stores, "codes": codes,
-        "ptx": ptx,
+        "ptx": ptx, "tensor": found.tensor, "loop": found.loop,
     }  # fmt: skip
 
 
 def main() -> None:
+    for arch in ARCHS:
+        recorder = RecordingRuntime((arch // 10, 0))
+        active.use(recorder)  # type: ignore[arg-type]
+        for dtype, name in itertools.product(("float32", "bfloat16", "float16"), PRODUCTS):
+            recorder.launches.clear()
+            products(name, dtype)
+            print(json.dumps({"name": name, "dtype": dtype, "arch": arch, **facts(arch, recorder)}), flush=True)
     active.use(RECORDER)  # type: ignore[arg-type]
     for dtype in ("float32", "bfloat16", "float16", "float64"):
         for name in [*POINTWISE, *(ROWS if dtype in ("float32", "bfloat16") else ())]:
             RECORDER.launches.clear()
             (pointwise if name in POINTWISE else rows)(name, dtype)
             for arch in ARCHS:
-                print(json.dumps({"name": name, "dtype": dtype, "arch": arch, **facts(arch)}), flush=True)
+                print(json.dumps({"name": name, "dtype": dtype, "arch": arch, **facts(arch, RECORDER)}), flush=True)
 
 
 if __name__ == "__main__":

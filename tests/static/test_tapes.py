@@ -27,20 +27,44 @@ def kernels() -> dict[tuple[str, str, int], dict[str, Any]]:
     return {(k["name"], k["dtype"], k["arch"]): k for k in found}
 
 
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_a_product_reads_and_writes_as_before(kernels: dict[tuple[str, str, int], dict[str, Any]], dtype: str, arch: int) -> None:
+    """Beside an epilogue: what is like the product in 128 bits, else no width that the bias has not, but of a value of each row; the loop as it was."""
+    of = {name: found for (name, kind, on), found in kernels.items() if beside_a_product(name) and (kind, on) == (dtype, arch)}
+    plain, alone = of.pop("product"), of["product, gelu of nine"]
+    assert len(of) == 5
+    for name, found in of.items():
+        assert set(found["stores"]) <= {"128"}, name
+        assert set(found["loads"]) <= {"128", *plain["loads"], *(["16", "32"] if "row" in name else [])}, name
+        assert found["tensor"].keys() == plain["tensor"].keys(), name
+        assert found["loop"] <= plain["loop"], name
+    own = of["product, residual"]["loads"]["128"] - alone["loads"].get("128", 0)
+    assert own in (8, 16)  # of a thread's 64 or 128 elements
+    assert own == of["product, gate"]["loads"]["128"] - alone["loads"].get("128", 0)
+
+
 def multiply_adds(kernel: dict[str, Any], kind: str) -> int:
     """Those of a kernel, of pairs two."""
     codes = kernel["codes"]
     return int(codes.get("DFMA", 0) if kind == "float64" else codes.get("FFMA", 0) + 2 * codes.get("FFMA2", 0))
 
 
+def beside_a_product(name: str) -> bool:
+    """Whether a tape is a product's epilogue, or the product without one."""
+    return name == "product" or name.startswith("product, ")
+
+
 def test_nothing_spills(kernels: dict[tuple[str, str, int], dict[str, Any]]) -> None:
     assert not [k for k, found in kernels.items() if found["spilled"]]
-    assert not [k for k, found in kernels.items() if found["registers"] > 128]
+    assert not [k for k, found in kernels.items() if found["registers"] > 128 and not beside_a_product(k[0])]
 
 
 def test_accesses_are_wide(kernels: dict[tuple[str, str, int], dict[str, Any]]) -> None:
     """128 bits each, but for what a row has one of: a result, written once."""
     for key, found in kernels.items():
+        if beside_a_product(key[0]):
+            continue
         narrow = {w: n for w, n in {**found["loads"], **found["stores"]}.items() if w != "128"}
         if ": " in key[0]:
             peeled = key[0].endswith(("4095", "50257"))  # rows that begin between boundaries

@@ -1,4 +1,4 @@
-"""torch._dynamo, torch._inductor and torch.distributed.tensor.placement_types: what scripts ask of compilers that are not here."""
+"""torch._dynamo, torch._inductor and torch.distributed.tensor.placement_types: what scripts ask of PyTorch's compilers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ def twice(x: Any) -> Any:
     return 2 * x
 
 
-def test_decorators_give_the_function_back() -> None:
-    assert tt._dynamo.disable(twice) is twice
-    assert dynamo.disable(reason="slow")(twice) is twice
+def test_decorators() -> None:
+    assert tt._dynamo.disable(twice)._torchdynamo_orig_callable is twice
+    assert dynamo.disable(reason="slow")(twice)(tt.ones(1)).item() == 2
+    assert dynamo.optimize("inductor", nopython=True)(twice)(tt.ones(1)).item() == 2
     for mark in (dynamo.allow_in_graph, dynamo.disallow_in_graph, dynamo.forbid_in_graph, dynamo.assume_constant_result):
         assert mark(twice) is twice
     assert not dynamo.is_compiling()
-    assert dynamo.list_backends() == []
+    assert dynamo.is_dynamo_supported()
+    assert dynamo.list_backends() == tt.compiler.list_backends()
 
 
 def test_marks_change_nothing() -> None:
@@ -71,7 +73,7 @@ def test_an_error_within_a_patch_puts_settings_back() -> None:
             "_dynamo.config has no setting 'supress_errors'; did you mean suppress_errors",
         ),
         (lambda: inductor.config.triton.cudagraph, "_inductor.config.triton has no setting 'cudagraph'; did you mean cudagraph"),
-        (lambda: inductor.config.patch(qqq=1).__enter__(), "_inductor.config has no setting 'qqq'; nothing is compiled here"),
+        (lambda: inductor.config.patch(qqq=1).__enter__(), "_inductor.config has no setting 'qqq'; it would change nothing here"),
         (lambda: inductor.config.patch("max_autotune.x", 1).__enter__(), "max_autotune holds no settings"),
     ],
 )
@@ -104,10 +106,10 @@ def test_placements_annotate_and_say_what_is_missing() -> None:
     assert not types.Partial().is_partial("max")
 
 
-@pytest.mark.filterwarnings("ignore:compile")
 def test_packages_ask_whether_a_module_was_compiled() -> None:
     layer = tt.nn.Linear(1, 1)
     frames = importlib.import_module("tritensor._dynamo.eval_frame")
     assert frames.OptimizedModule is dynamo.OptimizedModule
     assert issubclass(frames.OptimizedModule, tt.nn.Module)
-    assert not isinstance(tt.compile(layer), tt._dynamo.eval_frame.OptimizedModule)
+    assert isinstance(tt.compile(layer), tt._dynamo.eval_frame.OptimizedModule)
+    assert not isinstance(layer, dynamo.OptimizedModule)

@@ -113,24 +113,27 @@ def whole_grid(kernel: Any, grid: Any) -> tuple[int, ...]:
 
 
 def bare(call: LaunchCall) -> None:
-    """Put the arguments of a launch into the form that runtimes take, each as its class is seen."""
-    for a in call.args:
-        if a.__class__ not in _AS_THEY_ARE:
-            call.args = tuple([_bare(a, call.kernel, i) for i, a in enumerate(call.args)])
-            break
-    for a in call.named.values():
-        if a.__class__ not in _AS_THEY_ARE:
-            call.named = {k: _bare(a, call.kernel, k) for k, a in call.named.items()}
-            break
+    """Put the arguments of a launch into the form that runtimes take, each as its class is seen. A tuple that is compiled in holds no arrays."""
+    for i, a in enumerate(call.args):
+        if a.__class__ not in _AS_THEY_ARE and (found := _bare(a, call.kernel, i)) is not a:
+            call.args = (*call.args[:i], found, *call.args[i + 1 :])
+    constants = call.plan.constants
+    for k, a in call.named.items():
+        if (
+            a.__class__ not in _AS_THEY_ARE
+            and not (a.__class__ is tuple and k in constants)
+            and (found := _bare(a, call.kernel, k)) is not a
+        ):
+            call.named = {**call.named, k: found}
 
 
 def _bare(value: Any, kernel: Any, place: int | str) -> Any:
     """An argument as runtimes take it: what its class, or one that it is derived from, is seen as; `place` is its number or name."""
     cls = value.__class__
-    if cls in _AS_THEY_ARE:
-        return value
     if isinstance(value, tuple):
-        items = [_bare(v, kernel, place) for v in value]
+        items = [v if v.__class__ in _AS_THEY_ARE else _bare(v, kernel, place) for v in value]
+        if all(map(operator.is_, items, value)):
+            return value
         return cls(*items) if hasattr(value, "_fields") else tuple(items)
     convert = _conversions.get(cls)
     if convert is None:

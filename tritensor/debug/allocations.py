@@ -237,7 +237,7 @@ class MemoryTrace:
         out = []
         # A list first: the loop makes objects, which the collector's own list would show.
         for t in [o for o in gc.get_objects() if isinstance(o, Tensor)]:
-            owner = memory_owner(t._array)
+            owner = memory_owner(getattr(t, "_array", None))  # a tensor that a known path is to hand out has none yet
             if id(owner) in made_here and id(owner) not in seen:
                 seen.add(id(owner))
                 out.append(t)

@@ -43,7 +43,7 @@ def _tensor_lines() -> list[str]:
     roles: dict[int, str] = {}
     owners: dict[int, tuple[Any, str]] = {}
     for t in tensors:
-        owner = memory_owner(t._array)
+        owner = memory_owner(getattr(t, "_array", None))  # a tensor that a known path is to hand out has none yet
         if owner is not None:
             owners.setdefault(id(owner), (owner, _shape_text(t._array)))
             if isinstance(t, Parameter):

@@ -154,7 +154,7 @@ class _Builder:
             return self.lain(x)
         if kind is Window:
             base = self.lain(x.value)
-            if not _lies_so(x.value.shape, base.strides, x.value.strides):
+            if not lies_so(x.value.shape, base.strides, x.value.strides):
                 base = self.copied(x.value, base)
             return Lain(base.slot, x.shape, x.dtype, x.strides, base.first + x.first)
         return tuple([self.argument(y) for y in x]) if kind is tuple else x
@@ -204,6 +204,8 @@ class _Builder:
             assert made is not None
             if base is not None and window != (made.shape, made.dtype, made.strides, 0):
                 return None
+            if not lies_so(made.shape, item.strides, made.strides) and copy_template(made.shape, made.dtype, item.strides, made.strides) is None:
+                return None  # of a type that no steps copy
             # no copy: a value is never written, and who wants it in memory of its own sees to that
             return [(made, Lain(item.slot, made.shape, made.dtype, item.strides, item.first))]
         if call.corner == FORWARD:
@@ -264,7 +266,7 @@ class _Builder:
                 result is None
                 or result.shape != v.shape
                 or result.dtype != v.dtype
-                or (v.dtype.kind not in KINDS and not _lies_so(v.shape, result.strides, v.strides))
+                or (v.dtype.kind not in KINDS and not lies_so(v.shape, result.strides, v.strides))
             ):
                 return None  # a view that nobody could copy
             wanted[p] = v
@@ -323,7 +325,7 @@ class _Builder:
         kept = []
         for value in wanted:
             where = self.lain(value)
-            if value.fixed and not _lies_so(value.shape, where.strides, value.strides):
+            if value.fixed and not lies_so(value.shape, where.strides, value.strides):
                 where = self.copied(value, where)
             where.slot.wanted = True
             where.slot.seen = where.slot.seen or not where.whole
@@ -389,5 +391,6 @@ def arrays_in(given: Any) -> Any:
             yield from arrays_in(x)
 
 
-def _lies_so(shape: tuple[int, ...], strides: Steps, wanted: Steps) -> bool:
+def lies_so(shape: tuple[int, ...], strides: Steps, wanted: Steps) -> bool:
+    """Whether strides are those that are wanted, but for axes of one element."""
     return strides is wanted or all([n == 1 or a == b for n, a, b in zip(shape, strides, wanted, strict=True)]) or 0 in shape

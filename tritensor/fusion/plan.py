@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.fusion.dataflow import Lain, NumberSlot, Program, arrays_in, program_of
+from tritensor.fusion.dataflow import Lain, NumberSlot, Program, arrays_in, lies_so, program_of
 from tritensor.fusion.graph import WRITE, Call, Value
 from tritensor.fusion.group import Group
 from tritensor.fusion.groups import Groups
@@ -189,6 +189,9 @@ class _Planner:
         places: list[int] = []
         results: list[Memory | None] = []
         lies: list[bool] = []
+        # what was written over memory lies as it was made, and not as that memory
+        given = zip(call.inputs, called.given, strict=True)
+        otherwise = any([type(x) is Value and type(y) is Lain and not lies_so(x.shape, y.strides, x.strides) for x, y in given])
         for value, where in zip(call.results, called.results, strict=True):
             if value is None or where is None or where.slot not in outs:
                 places.append(-1)
@@ -198,11 +201,11 @@ class _Planner:
             slot = where.slot
             places.append(self.place(slot.number))
             results.append(Memory(slot.shape, slot.dtype, slot.strides, slot.device))
-            lies.append(value.fixed or slot.seen or any([r.step is not None for r in slot.readers]))
-        given = tuple([self.argument(x) for x in called.given])
+            lies.append(otherwise or value.fixed or slot.seen or any([r.step is not None for r in slot.readers]))
+        arguments = tuple([self.argument(x) for x in called.given])
         on = group.nodes[0].node.device
         return Opaque(
-            call.name, call.op, call.corner, call.function, call.attrs, on, given, called.drawn, tuple(places), tuple(results), tuple(lies),
+            call.name, call.op, call.corner, call.function, call.attrs, on, arguments, called.drawn, tuple(places), tuple(results), tuple(lies),
             (self.found.places[k],),
         )  # fmt: skip
 

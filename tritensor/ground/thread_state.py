@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+
 class _NoRecord:
     """What matches no call, and has none before it."""
 
@@ -37,6 +38,7 @@ class _Here(threading.local):
         segment: where ops are noted that are not to run yet (see tritensor/lazy_evaluation/), or None.
         own_segment: the one that this thread's regions share, once it has opened one.
         cursor: where this thread is in what it did before (see tritensor/lazy_evaluation/known/).
+        lasting: what goes when this thread ends.
         places: of random numbers, which draws that are repeated take again, or None.
         calling: what the user's line called, while a call that has waited runs ("" for none).
         config: the line of a tuned file that the corner's config comes from ("" for none), for error messages.
@@ -52,6 +54,7 @@ class _Here(threading.local):
     segment: Any = None
     cursor: Any = nowhere
     own_segment: Any = None
+    lasting: Any = None
     places: Any = None
     doing = ""
     calling = ""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
-from tritensor.dispatch import dispatcher
-from tritensor.ground import shortcuts, thread_state
-from tritensor.ground.process import locks
+from tritensor.ground import thread_state
+from tritensor.ground.pytree import tree_leaves
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.door_code import install
+from tritensor.lazy_evaluation.known.fresh import FreshTensor
+from tritensor.lazy_evaluation.regions import close_region, close_with_thread, go_on, leave_open, open_region
 from tritensor.lazy_evaluation.segment import Segment
 from tritensor.ops.lazy_array import LazyArray
 from tritensor.tensor.core import Tensor
-
-_counting = locks.lock()
 
 
 class lazy(contextlib.ContextDecorator):
@@ -32,24 +33,99 @@ class lazy(contextlib.ContextDecorator):
     """
 
     def __init__(self) -> None:
-        self._before: list[Any] = []  # a stack: one object may be entered again inside itself
+        self._mine: list[bool] = []  # a stack: one object may be entered again inside itself
 
     def __enter__(self) -> lazy:
-        self._before.append(here.segment)
-        if here.segment is None:
-            begin()
+        self._mine.append(enter_region())
         return self
 
     def __exit__(self, *error: object) -> None:
-        before = self._before.pop()
-        if before is None:
-            segment = here.segment
+        if self._mine.pop():
             try:
                 if error[0] is None:
-                    segment.settle()
+                    here.segment.settle(why="the end of lazy()")
             finally:
-                here.segment, here.cursor = None, thread_state.nowhere
-                count_regions(-1)
+                close_region()
+
+
+def enter_region() -> bool:
+    """Open a region in this thread, or go on with the one that a compiled function has left open. Gives False inside of another one, of which this is part."""
+    if here.segment is not None:
+        return go_on(here.segment)
+    begin()
+    return True
+
+
+def leave_region(results: Any, why: str) -> None:
+    """The end of a compiled function that `enter_region` gave True: what waits is computed, and the region closed. Where its results require grad, nothing is
+    computed and the region stays open, so that loss, backward and clipping join the segment: until a value is asked for when nobody holds the results'
+    graph any more, or until an optimizer has made its step."""
+    segment = here.segment
+    nodes = _graph_of(results)
+    if nodes:
+        segment.graph = nodes
+        leave_open(segment)
+        return
+    try:
+        segment.settle(why=why)
+    finally:
+        close_region()
+
+
+def abandon_region(error: BaseException | None, why: str) -> None:
+    """The end by an error, or by what ends a generator (None): what was written before it is computed, as it was when each op ran by itself, and the region
+    closed."""
+    segment = here.segment
+    try:
+        if error is None or isinstance(error, Exception):
+            segment.settle(why=why)
+    except Exception as other:  # whoever asks for what could not be computed is told again
+        if error is None:
+            raise
+        error.add_note(f"before that, {type(other).__name__}: {other}")
+    finally:
+        close_region()
+
+
+def close_if_left_open(why: str) -> None:
+    """Compute what waits in a region that a compiled function has left open, and close it."""
+    segment = here.segment
+    if segment is not None and go_on(segment):
+        try:
+            segment.settle(why=why)
+        finally:
+            close_region()
+
+
+@contextlib.contextmanager
+def at_once_inside(why: str) -> Iterator[None]:
+    """Inside, ops run as they are called, whatever region this is in; what waits is computed first."""
+    segment, cursor = here.segment, here.cursor
+    if segment is None:
+        yield
+        return
+    segment.settle(why=why)
+    left = go_on(segment)
+    here.segment, here.cursor = None, thread_state.nowhere
+    try:
+        yield
+    finally:
+        if here.segment is not None:  # a compiled function has left it open
+            close_region()
+        here.segment, here.cursor = segment, cursor
+        if left:
+            leave_open(segment)
+
+
+def _graph_of(results: Any) -> list[Any]:
+    """The nodes, held weakly, of results that wait and require grad; of a known path the tensors, which have no nodes yet."""
+    tensors = [results] if isinstance(results, Tensor) else [t for t in tree_leaves(results) if isinstance(t, Tensor)]
+    waiting = [t for t in tensors if t._tracked and _is_pending(t)]
+    return [weakref.ref(t if type(t) is FreshTensor or t._node is None else t._node) for t in waiting]
+
+
+def _is_pending(t: Tensor) -> bool:
+    return type(t) is FreshTensor or (type(t._array) is LazyArray and t._array.pending)
 
 
 def begin() -> None:
@@ -58,21 +134,14 @@ def begin() -> None:
     segment = here.own_segment
     if segment is None:
         segment = here.own_segment = Segment()
-    here.segment, here.cursor = segment, segment.cursor
-    count_regions(1)
+        close_with_thread(segment)
+    open_region(segment)
 
 
 def begin_everywhere() -> None:
     """Let the whole program be lazy, in every thread: TRITENSOR_LAZY=1."""
     thread_state.new_segment = Segment
     begin()
-
-
-def count_regions(more: int) -> None:
-    """So many more regions are open; while there are any, no plan is taken."""
-    with _counting:
-        dispatcher.lazy_regions += more
-    shortcuts.turn("lazy", more)
 
 
 def evaluate(*tensors: Tensor) -> None:

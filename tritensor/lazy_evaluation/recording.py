@@ -96,7 +96,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if node is not None:
         segment.nodes.append(weakref.ref(node))
     if len(segment.calls) >= LONGEST:
-        segment.settle()
+        segment.settle(why=f"{LONGEST} calls")
     return outs if op.public > 1 else outs[0]
 
 
@@ -118,12 +118,13 @@ def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], sp
     return tuple(results)
 
 
+_ODD = frozenset((str, list, dict, set))  # types of attributes that are mistakes but where an op has such ones
+
+
 def _runs_at_once(op: Op, arrays: list[Any], on: Any, attrs: dict[str, Any]) -> bool:
-    """Whether a call cannot wait: a write into its inputs, what the host computes for a GPU, a view of memory that is there, a word for a number, whose
-    refusal belongs to this line."""
-    if str in map(type, attrs.values()) and any(
-        [type(v) is str and type(op.attrs.get(n, "")) in (bool, int, float) for n, v in attrs.items()]
-    ):
+    """Whether a call cannot wait: a write into its inputs, what the host computes for a GPU, a view of memory that is there, a word or a list where
+    none belongs, whose refusal belongs to this line."""
+    if any([type(v) in _ODD and not isinstance(v, type(op.attrs.get(n))) for n, v in attrs.items()]):
         return True
     if op.view:
         return type(arrays[0]) is not LazyArray
@@ -185,6 +186,9 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
             found = node._call(op.rule, wrap_gradient(g), needs, True)
         return tuple([getattr(x, "_array", x) for x in found])
     if op.view:  # views of the gradient, where its strides allow them
+        for x in given:
+            if type(x) is LazyArray and x.storage.guessed:
+                x.storage.fixed = True  # it is to lie as it is expected to, and need not be computed to tell how it does
         with no_grad():
             return tuple([getattr(x, "_array", x) for x in node._call(op.rule, wrap_gradient(g), needs, True)])  # type: ignore[arg-type]
     meta_of, kept = node.meta, []

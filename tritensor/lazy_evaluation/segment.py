@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tritensor.autograd.node import FREED, Node
 from tritensor.fusion.graph import WRITE, WRITE_OP, Call, Value, Window, needed
 from tritensor.fusion.running import run_calls
 from tritensor.fusion.structure import compute
@@ -19,6 +20,9 @@ from tritensor.ground.device import cpu, device
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.cursor import Cursor
+from tritensor.lazy_evaluation.known.fresh import FreshTensor
+from tritensor.lazy_evaluation.known.records import Trail
+from tritensor.lazy_evaluation.regions import close_region, go_on, is_left_open
 from tritensor.lazy_evaluation.storing import copied, store_results
 from tritensor.ops.array import device_of, element_strides, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, is_shared, waiting
@@ -26,6 +30,9 @@ from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import Op
 
 LONGEST = 4096  # calls after which a segment runs by itself
+watchers: list[
+    Callable[[Any, str], Callable[[], None]]
+] = []  # told (segment, why) before a segment runs; what each gives is called when it has
 
 
 class Segment:
@@ -41,12 +48,15 @@ class Segment:
         self.lock = threading.RLock()
         self.runs = 0  # how often what waited has run
         self.cursor = Cursor(self)
+        self.graph: list[weakref.ref[Any]] = []  # of what a compiled function gave that has left its region open
 
     # -- what goes in
     def operand(self, x: Any) -> Any:
         """An argument of a call as it stands in the graph."""
         if type(x) is LazyArray:
             storage = x.storage
+            if storage.failure is not None:
+                raise storage.failure  # which is no value of this segment, nor any other
             if storage.value is None or storage.segment is not self:  # computed, or another thread's
                 return self.leaf(x.settled())
             value = storage.value
@@ -116,9 +126,42 @@ class Segment:
         return any([v.array is not None and same_memory(v.array, array) for v in self.leaves.values()])
 
     # -- what comes out
-    def settle(self, storage: PendingStorage | None = None, everything: bool = False) -> None:
+    def settle(self, storage: PendingStorage | None = None, everything: bool = False, why: str = "") -> None:
         """Run all calls that lead to what is still held, or all there are. Raises the first error of a call, noted with its op and line, when what does not
-        hang on that call has been computed; memory that existed before is then as it was."""
+        hang on that call has been computed; memory that existed before is then as it was. `why`, for whoever watches; none: a value is asked for."""
+        ends = [begun(self, why) for begun in watchers] if watchers else ()
+        try:
+            self._run(storage, everything)
+        finally:
+            for end in ends:
+                end()
+            if storage is not None and here.segment is self and is_left_open(self) and not self._is_graph_held():
+                close_region()
+
+    def waits(self) -> list[Call]:
+        """The calls that have not run, passed over or noted."""
+        last = self.cursor.at.prev
+        return self.calls if last is None else Trail(last).calls
+
+    def held(self) -> list[PendingStorage]:
+        """The memory that somebody holds and that is yet to be computed."""
+        return [s for mark in self.storages if (s := mark()) is not None and s.value is not None and s.failure is None]
+
+    def end_step(self) -> None:
+        """An optimizer has made its step: a region that was left open for that is closed."""
+        if go_on(self):
+            try:
+                self.settle(why="the end of an optimizer's step")
+            finally:
+                close_region()
+
+    def _is_graph_held(self) -> bool:
+        """Whether backward may yet come: somebody holds the graph of a compiled function's results."""
+        held = [x for mark in self.graph if (x := mark()) is not None]
+        nodes = [x if isinstance(x, Node) else x._node for x in held if type(x) is not FreshTensor]
+        return len(nodes) < len(held) or any([n is not None and n.inputs is not FREED and n.outputs is not FREED for n in nodes])
+
+    def _run(self, storage: PendingStorage | None, everything: bool) -> None:
         with self.lock:
             if storage is not None and storage.value is None:
                 return  # another thread was faster
@@ -133,7 +176,7 @@ class Segment:
                 self.cursor.rest()
                 return
             calls, self.calls = self.calls, []
-            held = [s for mark in self.storages if (s := mark()) is not None and s.value is not None and s.failure is None]
+            held = self.held()
             tensors, nodes, leaves = self.tensors, self.nodes, self.leaves
             self.storages, self.tensors, self.nodes, self.leaves = [], [], [], {}
             before, here.segment = here.segment, None  # what corners call runs as it is called

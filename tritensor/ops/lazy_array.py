@@ -18,6 +18,7 @@ from tritensor.ops.strided_array import StridedArray, reinterpreted_layout
 
 # Segments with calls that wait: who writes to memory that there is asks them first.
 waiting: set[Any] = set()
+following: set[Any] = set()  # cursors, of threads, that have passed over calls: these, too, are waiting to read (see lazy_evaluation/known/)
 cursors: weakref.WeakSet[Any] = weakref.WeakSet()  # of threads: what was passed over, too, is waiting to read (see lazy_evaluation/known/)
 
 
@@ -25,11 +26,10 @@ def run_before_write(array: Any) -> None:
     """Memory of an array is about to be written: calls that wait to read it run first."""
     for segment in tuple(waiting):
         if segment.reads(array):
-            segment.settle()
-    if cursors:
-        for cursor in tuple(cursors):
-            if cursor.reads(array):
-                cursor.segment.settle()
+            segment.settle(why="memory that it reads is written")
+    for cursor in tuple(following):
+        if cursor.reads(array):
+            cursor.segment.settle(why="memory that it reads is written")
 
 
 # Owners of memory on the CPU that others than tensors may write, by their id: numpy's arrays on it, buffers, what DLPack was given.
@@ -67,6 +67,8 @@ def is_lent(t: Any) -> bool:
         if getrefcount(array.base) > _ALONE:
             return True
         array = array.base
+    if array.base is not None:  # another library's memory, or a buffer: who holds that nobody knows
+        return True
     cease_to_share(array)
     return False
 
@@ -101,7 +103,7 @@ def run_before_move(array: Any) -> None:
     that of the memory."""
     for segment in tuple(waiting):
         segment.versions.pop(id(array), None)
-    for cursor in tuple(cursors):
+    for cursor in tuple(following):
         if cursor.reads(array):
             cursor.leave()
 

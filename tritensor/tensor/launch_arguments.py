@@ -9,7 +9,7 @@ import numpy as np
 from tritensor.cuda.launch import register_conversion
 from tritensor.ground.errors import DeviceError, TransformError
 from tritensor.ops.array import CudaArray
-from tritensor.ops.lazy_array import LazyArray, compute_now, cursors, run_before_write, waiting
+from tritensor.ops.lazy_array import LazyArray, compute_now, following, run_before_write, waiting
 from tritensor.tensor.core import Tensor
 
 
@@ -17,7 +17,7 @@ def _cuda_array(x: Tensor, kernel: str, parameter: str) -> CudaArray:
     array = x._array
     # First, and by type: this runs for every tensor of every launch.
     if type(array) is CudaArray:
-        if waiting or cursors:  # what the kernel does to its memory nobody knows
+        if waiting or following:  # what the kernel does to its memory nobody knows
             run_before_write(array)
         return array
     if type(array) is LazyArray:

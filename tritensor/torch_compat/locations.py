@@ -53,7 +53,6 @@ STANDARD = {"utils.data.dataloader": ("os",)}
 _ADDED: dict[str, dict[str, str]] = {
     "": {
         "amp": "autocast GradScaler",
-        "compiler": "compile",
         "files.file_reader": "PyTorchFileReader",
         "futures": "Future",
         "internals": "Storage Type",

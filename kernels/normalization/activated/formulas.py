@@ -87,8 +87,7 @@ def of(activation: str, dtype: np.dtype, added: bool = False, within: bool = Fal
     """The formulas for arrays of `dtype`: whether a residual is `added`, whether weights differ `within` what shares a mean."""
     # cached: a formula is a constant of the kernel, which would be compiled again for a new one
     named, label = BY_INPUT[activation], f"{activation}_{dtype.itemsize}"
-    kind = np.empty(0, dtype)
-    act, slope = half_variants((named.formula, named.gradient), (kind, kind), False)
+    act, slope = half_variants((named.formula, named.gradient), (dtype, dtype), False)
 
     def made(template: Any) -> Any:
         return bound(template, label, act=act, slope=slope)

@@ -28,23 +28,23 @@ def _operand(x, batch, row, col, ROWS: tl.constexpr, COLS: tl.constexpr, T: tl.c
 
 
 # c[outer, row:, col:] = tile + bias with its epilogue, rounded once; in PARTS pieces, since the shared memory that a store passes through holds one of
-# them. DESCRIBED: c is a descriptor, else a pointer: rows that are no multiple of 16 bytes long. FINISH: there is an epilogue
+# them. DESCRIBED: c is a descriptor, else a pointer: rows that are no multiple of 16 bytes long. STEPS, KINDS, more: see apply_epilogue; None without one
 @triton.jit
 def _put(
-    c, tile, bias, residual, kept, scale, outer, row, col, m, n,
+    c, tile, bias, more, outer, row, col, m, n,
     ROWS: tl.constexpr, COLS: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, DESCRIBED: tl.constexpr, BATCHED: tl.constexpr,
-    ACTIVATION: tl.constexpr, FINISH: tl.constexpr,
+    STEPS: tl.constexpr, KINDS: tl.constexpr,
 ):  # fmt: skip
     if PARTS > 1:
         half: tl.constexpr = COLS // 2
         left, right = tl.split(tile.reshape(ROWS, 2, half).permute(0, 2, 1))
         _put(
-            c, left, bias, residual, kept, scale, outer, row, col, m, n,
-            ROWS, half, PARTS // 2, BIAS, DESCRIBED, BATCHED, ACTIVATION, FINISH,
+            c, left, bias, more, outer, row, col, m, n,
+            ROWS, half, PARTS // 2, BIAS, DESCRIBED, BATCHED, STEPS, KINDS,
         )  # fmt: skip
         _put(
-            c, right, bias, residual, kept, scale, outer, row, col + half, m, n,
-            ROWS, half, PARTS // 2, BIAS, DESCRIBED, BATCHED, ACTIVATION, FINISH,
+            c, right, bias, more, outer, row, col + half, m, n,
+            ROWS, half, PARTS // 2, BIAS, DESCRIBED, BATCHED, STEPS, KINDS,
         )  # fmt: skip
     else:
         cols = tl.arange(0, COLS)
@@ -53,8 +53,10 @@ def _put(
         rows = tl.arange(0, ROWS)
         first = (outer.to(tl.int64) * m + row) * n + col
         inside = (rows < m - row)[:, None] & (cols < n - col)[None, :]
-        if FINISH:
-            tile = apply_epilogue(tile, first, rows[:, None] * n, cols[None, :], inside, residual, kept, scale, ACTIVATION)
+        if STEPS is not None:
+            at = (first, rows[:, None] * n, cols[None, :], (outer.to(tl.int64) * m + row + rows)[:, None], (col + cols)[None, :])
+            masks = ((rows < m - row)[:, None], (cols < n - col)[None, :], inside)
+            tile = apply_epilogue(tile, at, masks, more, STEPS, KINDS, c.dtype if DESCRIBED else c.dtype.element_ty)
         if DESCRIBED:
             if BATCHED:
                 c.store([outer, row, col], tile.to(c.dtype).reshape(1, ROWS, COLS))
@@ -67,11 +69,11 @@ def _put(
 # c[i, j] = sum_k a[i, k] b[k, j] + bias[j], with its epilogue, for each batch and part of k; sums[i] = sum_k a[i, k]. A program takes every `programs`-th tile.
 @triton.jit(do_not_specialize=["m", "k", "k_part", "batches", "tiles", "programs", "sums_part"])
 def _described_matmul_kernel(
-    a, b, c, bias, sums, residual, kept, scale, m, n, k, k_part, batches, tiles, programs, sums_part,
+    a, b, c, bias, sums, more, m, n, k, k_part, batches, tiles, programs, sums_part,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
     A_T: tl.constexpr, B_T: tl.constexpr, A_BATCH: tl.constexpr, B_BATCH: tl.constexpr, BATCHED: tl.constexpr, SPLIT: tl.constexpr,
     BIAS: tl.constexpr, SUMS: tl.constexpr, DESCRIBED: tl.constexpr, PARTS: tl.constexpr, FLATTEN: tl.constexpr,
-    ACTIVATION: tl.constexpr, FINISH: tl.constexpr,
+    STEPS: tl.constexpr, KINDS: tl.constexpr,
 ):  # fmt: skip
     tiles_m = tl.cdiv(m, BLOCK_M)
     tiles_n = tl.cdiv(n, BLOCK_N)
@@ -93,8 +95,8 @@ def _described_matmul_kernel(
             if SUMS:  # by the tensor cores, which have the tile where they read it; registers would have to fetch it
                 total = tl.dot(a_tile, tl.full((BLOCK_K, 16), 1.0, a_tile.dtype), total)
         _put(
-            c, acc, bias, residual, kept, scale, outer, row, col, m, n,
-            BLOCK_M, BLOCK_N, PARTS, BIAS, DESCRIBED, BATCHED, ACTIVATION, FINISH,
+            c, acc, bias, more, outer, row, col, m, n,
+            BLOCK_M, BLOCK_N, PARTS, BIAS, DESCRIBED, BATCHED, STEPS, KINDS,
         )  # fmt: skip
         if SUMS:  # the columns of total are alike
             rows = row + tl.arange(0, BLOCK_M)

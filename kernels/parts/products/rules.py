@@ -147,6 +147,13 @@ def product_tiles(
     return best
 
 
+def beside_an_epilogue(t: Tiles, dtype: np.dtype) -> Tiles:
+    """Tiles with the same cut of k that leave registers for an epilogue of 16-bit elements, see product_tiles."""
+    if dtype.itemsize != 2 or t.block_n <= 128:
+        return t
+    return t._replace(block_n=128, warps=min(max(t.block_m * 128 // 2048, 4), 8))
+
+
 def _halves(side: int) -> list[int]:
     """A side of a tile and its halves, down to 32."""
     return [side >> i for i in range(8) if i == 0 or side >> i >= 32]

@@ -12,7 +12,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import convert
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.kernels.parts.products.descriptor_kernel import _described_matmul_kernel
-from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue
+from tritensor.kernels.parts.products.epilogue import PLAIN, Epilogue, Separate
 from tritensor.kernels.parts.products.rules import DescribedTiles, described_tiles
 from tritensor.kernels.parts.products.spaces import described_problem, described_space
 from tritensor.kernels.parts.products.split_sums import sum_parts
@@ -91,11 +91,11 @@ def padded(x: CudaArray, others: int) -> CudaArray:
 
 def multiply_described(
     a: CudaArray, b: CudaArray, c: CudaArray, batch: Batch | None, bias: CudaArray | None, whole: bool, sums: CudaArray | None,
-    finish: Epilogue,
+    finish: Epilogue | Separate,
 ) -> bool:  # fmt: skip
     """Do what gemm() says by descriptors; False, and noted, where the operands cannot be described. `batch` is None where it has several dimensions."""
     op = doing()[0] or "matmul"
-    described = c.shape[-1] * c.itemsize % 16 == 0 and c.pointer % 16 == 0
+    described = c.shape[-1] * c.itemsize % 16 == 0 and c.pointer % 16 == 0 and (c.itemsize == 2 or c.dtype == _FLOAT32)
     why = ""
     if batch is None:
         why = "a batch of several dimensions that do not lie one behind the other; make it contiguous"
@@ -115,7 +115,7 @@ def multiply_described(
 
 def _launch(
     a: Operand, b: Operand, sizes: tuple[int, int, int], c: CudaArray, batch: Batch,
-    bias: CudaArray | None, whole: bool, sums: CudaArray | None, finish: Epilogue, described: bool,
+    bias: CudaArray | None, whole: bool, sums: CudaArray | None, finish: Epilogue | Separate, described: bool,
 ) -> None:  # fmt: skip
     m, k, n = sizes
     processors = runtime().properties(c.device.index or 0).multi_processor_count
@@ -126,12 +126,15 @@ def _launch(
         + (" sums" if sums is not None else "")
         + finish.form
     )
-    key = (m, n, k, batch.size, c.dtype, form, *(("whole",) if whole else ()))
+    end = finish.given(c)
+    key = (m, n, k, batch.size, c.dtype if end.product is None else end.product, form, *(("whole",) if whole else ()))
     rule = described_tiles(m, n, k, batch.size, processors, whole, described)
     # beside the next tile's loads there is no room for one of float32 results (on sm_100 Triton 3.6 wants 320 KiB), nor for what an epilogue reads
-    if c.itemsize > 2 or finish.form:
+    if c.itemsize > 2 or end.steps is not None:
         rule = rule._replace(flatten=False)
     t = config_of("matmul_described", key, rule)
+    if end.product is not None:  # the config is that of the product by itself
+        t = t._replace(flatten=False)
     k_part = cdiv(cdiv(k, t.block_k), 1 if whole else t.split) * t.block_k
     split = cdiv(k, k_part)
     into, row_sums, stride = c, sums, 0
@@ -147,14 +150,15 @@ def _launch(
         target = TensorDescriptor(into.as_strided(shape, strides, 0), (1, *block) if outer > 1 else block)
     tiles = cdiv(m, t.block_m) * cdiv(n, t.block_n) * outer
     programs = min(tiles, processors * t.resident) if t.resident else tiles
-    at_end = finish if split == 1 else NOTHING
+    if split > 1:
+        end = PLAIN
     a_block, b_block = (t.block_m, t.block_k), (t.block_k, t.block_n)
     launch(
         _described_matmul_kernel, (programs,), _described(a, a_block), _described(b, b_block), target, bias, row_sums,
-        at_end.residual, at_end.kept, at_end.number, m, n, k, k_part, batch.size, tiles, programs, stride,
+        end.more, m, n, k, k_part, batch.size, tiles, programs, stride,
         BLOCK_M=t.block_m, BLOCK_N=t.block_n, BLOCK_K=t.block_k, GROUP=t.group, A_T=a.transposed, B_T=b.transposed, A_BATCH=a.batch, B_BATCH=b.batch,
         BATCHED=outer > 1, SPLIT=split > 1, BIAS=bias is not None and split == 1, SUMS=sums is not None, DESCRIBED=described, PARTS=t.parts,
-        FLATTEN=t.flatten, ACTIVATION=at_end.activation, FINISH=bool(at_end.form), num_warps=t.warps, num_stages=t.stages,
+        FLATTEN=t.flatten, STEPS=end.steps, KINDS=end.kinds, num_warps=t.warps, num_stages=t.stages,
     )  # fmt: skip
     if split > 1:
         sum_parts(into, c, bias, sums=sums, finish=finish)

@@ -14,7 +14,7 @@ from tritensor.cuda.launch import launch
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.configs.element_tiles import FEW, HEAVY, LARGE, SMALL, ElementTile, Heavy
 from tritensor.kernels.parts.launch_rules import config_of
-from tritensor.kernels.parts.tapes.separate_steps import Steps, arguments, between, read, steps_of
+from tritensor.kernels.parts.tapes.separate_steps import arguments, between, read, steps_of, told
 from tritensor.kernels.parts.tapes.tape import Tape
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 from tritensor.ops.array import CudaArray
@@ -175,9 +175,9 @@ def _plan(shape: tuple[int, ...], layouts: tuple[tuple[tuple[int, ...], tuple[in
 
 
 def run_steps(
-    steps: Steps, arrays: tuple[CudaArray, ...], numbers: tuple[Any, ...], outs: tuple[CudaArray, ...], heavy: Heavy = None
+    steps: tuple[Any, ...], arrays: tuple[CudaArray, ...], numbers: tuple[Any, ...], outs: tuple[CudaArray, ...], heavy: Heavy = None
 ) -> None:  # fmt: skip
-    """outs[o] = value number steps.stores[o] of the tape over arrays, which broadcast to the outs' common shape, and numbers, in one launch."""
+    """outs[o] = value number stores[o] of `steps`, see `told`, over arrays, which broadcast to the outs' common shape, and numbers, in one launch."""
     shape = outs[0].shape
     both = outs + arrays
     widest = max([x.itemsize for x in both])
@@ -190,8 +190,8 @@ def run_steps(
     if tile.elements != rule.elements:
         plan = _plan(shape, layouts, large, tile.elements)
     launch(
-        _kernel, plan.grid, outs, arrays, numbers, plan.rows, plan.sizes, plan.strides, STEPS=steps[:5] if steps.kinds is None else tuple(steps),
-        LAST=plan.last, LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
+        _kernel, plan.grid, outs, arrays, numbers, plan.rows, plan.sizes, plan.strides,
+        STEPS=steps, LAST=plan.last, LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
     )  # fmt: skip
 
 
@@ -205,4 +205,4 @@ def run_tape(tape: Tape, inputs: Sequence[CudaArray], numbers: Sequence[Any], ou
     """
     if 0 in outs[0].shape:
         return
-    run_steps(steps_of(tape), tuple(inputs), tuple(numbers), tuple(outs), HEAVY)
+    run_steps(told(steps_of(tape)), tuple(inputs), tuple(numbers), tuple(outs), HEAVY)

@@ -65,40 +65,44 @@ def _difference(a, b):
 # Of 16-bit values, each pair in one instruction. It gives what the operation in float32 and a rounding give: 24 digits are twice 11 and 2 more, so that the
 # second rounding changes nothing (Figueroa, 1995)
 @triton.jit
-def _in_pairs(a, b, TEXT: tl.constexpr, KIND: tl.constexpr):
-    a = a.to(KIND)
-    return tl.inline_asm_elementwise(TEXT, "=r,r,r", [a, b.to(KIND)], dtype=a.dtype, is_pure=True, pack=2)
+def _in_pairs(a, b, TEXT: tl.constexpr, KIND: tl.constexpr, IN_32: tl.constexpr):
+    a, b = a.to(KIND), b.to(KIND)
+    if a.numel == 1 and b.numel == 1:  # a number, or one row's: there is no pair
+        y = IN_32(a.to(tl.float32), b.to(tl.float32)).to(KIND)
+    else:
+        y = tl.inline_asm_elementwise(TEXT, "=r,r,r", [a, b], dtype=KIND, is_pure=True, pack=2)
+    return y
 
 
 @triton.jit
 def _product_f16(a, b):
-    return _in_pairs(a, b, "mul.rn.f16x2 $0, $1, $2;", tl.float16)
+    return _in_pairs(a, b, "mul.rn.f16x2 $0, $1, $2;", tl.float16, _product)
 
 
 @triton.jit
 def _sum_f16(a, b):
-    return _in_pairs(a, b, "add.rn.f16x2 $0, $1, $2;", tl.float16)
+    return _in_pairs(a, b, "add.rn.f16x2 $0, $1, $2;", tl.float16, _sum)
 
 
 @triton.jit
 def _difference_f16(a, b):
-    return _in_pairs(a, b, "sub.rn.f16x2 $0, $1, $2;", tl.float16)
+    return _in_pairs(a, b, "sub.rn.f16x2 $0, $1, $2;", tl.float16, _difference)
 
 
 # of bfloat16 every GPU from sm_80 on has the multiply-add alone: a b - 0, a 1 + b, a - 1 b
 @triton.jit
 def _product_bf16(a, b):
-    return _in_pairs(a, b, "{ .reg .b32 n; mov.b32 n, 0x80008000; fma.rn.bf16x2 $0, $1, $2, n; }", tl.bfloat16)
+    return _in_pairs(a, b, "{ .reg .b32 n; mov.b32 n, 0x80008000; fma.rn.bf16x2 $0, $1, $2, n; }", tl.bfloat16, _product)
 
 
 @triton.jit
 def _sum_bf16(a, b):
-    return _in_pairs(a, b, "{ .reg .b32 n; mov.b32 n, 0x3f803f80; fma.rn.bf16x2 $0, $1, n, $2; }", tl.bfloat16)
+    return _in_pairs(a, b, "{ .reg .b32 n; mov.b32 n, 0x3f803f80; fma.rn.bf16x2 $0, $1, n, $2; }", tl.bfloat16, _sum)
 
 
 @triton.jit
 def _difference_bf16(a, b):
-    return _in_pairs(a, b, "{ .reg .b32 n; mov.b32 n, 0xbf80bf80; fma.rn.bf16x2 $0, $2, n, $1; }", tl.bfloat16)
+    return _in_pairs(a, b, "{ .reg .b32 n; mov.b32 n, 0xbf80bf80; fma.rn.bf16x2 $0, $2, n, $1; }", tl.bfloat16, _difference)
 
 
 _SUM, _DIFFERENCE, _PRODUCT = (
@@ -176,6 +180,11 @@ class Steps(NamedTuple):
     rounds: int = 0
 
 
+def told(steps: Steps) -> tuple[Any, ...]:
+    """STEPS: what a kernel without folds is told of steps, of those that take nothing from each other no more than it looks at."""
+    return steps[:5] if steps.kinds is None else tuple(steps)
+
+
 class _Operation:
     """One operation on two arguments of a formula: what it is taken as, and the arguments' order. With more done to it, it is none."""
 
@@ -237,7 +246,7 @@ def _taken_as(step: Step | Fold, types: Sequence[np.dtype]) -> tuple[Any, tuple[
         ), step.picks
     found = _one_operation(step.formula)
     if found is None:
-        return half_variants((step.formula,), (step,), step.wide)[0], step.picks
+        return half_variants((step.formula,), (step.dtype,), step.wide)[0], step.picks
     picks = tuple([step.picks[k] for k in found[1]])
     if step.dtype.itemsize != 2 or not dtypes.is_float(step.dtype) or step.wide:
         return found[0][0], picks

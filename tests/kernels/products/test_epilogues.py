@@ -80,20 +80,41 @@ def test_by_pointers(dtype: Any, split: int, residual: bool, kept: bool, scale: 
         assert product(16 * 9 + 5, 16 * 2 + 3, 16 * 4 + 3, dtype, residual, kept, scale, bias=split == 1)[0] == ""
 
 
+@pytest.mark.parametrize("split", [1, 3])
+def test_a_scale_of_float64_keeps_its_digits(split: int) -> None:
+    with forced(matmul=Tiles(16, 16, 16, split, 4, 2), sum_parts=64):
+        assert product(20, 19, 70, np.dtype(np.float64), True, False, 0.1)[0] == ""
+    a, c = (from_host(np.full(s, 1.0), GPU) for s in ((1, 1), (1, 1)))
+    gemm(a, a, c, finish=Epilogue(scale=0.1))  # type: ignore[arg-type]
+    assert to_host(c).item() == 0.1  # type: ignore[arg-type]
+
+
+def test_what_is_kept_alone() -> None:
+    a, c, z = (from_host(np.full((4, 4), 1.0, np.float32), GPU) for _ in range(3))
+    gemm(a, a, c, finish=Epilogue(kept=z))  # type: ignore[arg-type]
+    for x in (c, z):
+        np.testing.assert_array_equal(to_host(x), 4)  # type: ignore[arg-type]
+
+
 FAULTS = {
-    "what is kept is kept too late": ("tl.store(kept + first + down + across, z.to(", "tl.store(kept + first + down + across, (z * 0).to("),
-    "the residual of another tile": ("tl.load(residual + first + down + across", "tl.load(residual + down + across"),
-    "scaled after the residual": ("        z = z * scale", "        z = z + 0 * scale"),
+    "what is kept is kept too late": ("apply_epilogue", "_store_beside(more[1], z, z,", "_store_beside(more[1], z * 0, z,"),
+    "the residual of another tile": ("_operand", "x + at[0] + at[1] + at[2]", "x + at[1] + at[2]"),
+    "scaled after the residual": ("_scaled", "z * scale", "z + 0 * scale"),
 }
 
 
 @pytest.mark.parametrize("fault", list(FAULTS))
 def test_a_fault_is_seen(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    wrong = planted(epilogue, "apply_epilogue", *FAULTS[fault], tmp_path)
-    for module in (descriptor_kernel, by_pointers, split_sums):
-        monkeypatch.setattr(module, "apply_epilogue", wrong)
+    name, *change = FAULTS[fault]
+    wrong = planted(epilogue, name, *change, tmp_path)
+    epilogue._short.cache_clear()
+    monkeypatch.setattr(epilogue, name, wrong)
+    if name == "apply_epilogue":
+        for module in (descriptor_kernel, by_pointers, split_sums):
+            monkeypatch.setattr(module, name, wrong)
     with forced(matmul_described=DescribedTiles(64, 16, 16, 1, 4, 2)):
         assert product(80, 40, 24, BF16, True, True, -1.5)[0]
+    epilogue._short.cache_clear()
 
 
 LAYERS = {

@@ -120,7 +120,7 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "kernels/products/matmul.py": {
         (
-            "product",
+            "_matrices",
             "if b.ndim == 2 and a.ndim > 2:",
             "if b.ndim == 2 and a.ndim > 3:",
         ): "a batch of products instead of one, which is only slower",

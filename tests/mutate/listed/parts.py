@@ -52,8 +52,8 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
     "kernels/parts/elementwise.py": {
         (
             "run",
-            "if len(numbers) and len(arrays):  # the kernel sees arrays first",
-            "if (len(numbers) or len(arrays)):  # the kernel sees arrays first",
+            "mixed = tuple([isinstance(x, CudaArray) for x in operands]) if len(numbers) and len(arrays) else ()",
+            "mixed = tuple([isinstance(x, CudaArray) for x in operands]) if (len(numbers) or len(arrays)) else ()",
         ): "of one kind alone every operand keeps its place",
     },
     "kernels/parts/indices/rows_by_key.py": {

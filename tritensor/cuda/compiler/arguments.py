@@ -50,7 +50,8 @@ def _is_scalar_type(name: str) -> bool:
 
 
 class Plan:
-    """What a launch asks of its kernel's parameters, by place: names, which are constexprs; and `place` by name. Made once for a kernel.
+    """What a launch asks of its kernel's parameters, by place: names, which are constexprs; and by name: `place`, `constants`. Made
+    once for a kernel.
 
     The rest is read when it is first asked for: it makes Triton read the kernel's source, which an interpreted kernel that is only run never needs.
     """
@@ -60,6 +61,7 @@ class Plan:
         self.parameters = parameters(kernel.fn)
         self.names = tuple([p.name for p in self.parameters])
         self.constexpr = tuple([p.constexpr for p in self.parameters])
+        self.constants = frozenset([p.name for p in self.parameters if p.constexpr])
         self.place = {name: i for i, name in enumerate(self.names)}
 
     @cached_property
@@ -362,5 +364,5 @@ def _leaf_type(found: _Collected, value: Any, path: tuple[int, ...], parameter: 
 def _types_of(value: Any) -> Any:
     if not isinstance(value, tuple):
         return type(value)
-    members = tuple([_types_of(v) for v in value])
+    members = tuple([_types_of(v) if isinstance(v, tuple) else type(v) for v in value])
     return (value._fields, members) if hasattr(value, "_fields") else members

@@ -255,6 +255,7 @@ _names: dict[str, Any] = {  # with two underscores at the end: no parameter is c
 shortcuts.read_by(_names)
 own_codes: set[CodeType] = set()  # of doors
 door_functions: list[FunctionType] = []  # all functions that are doors
+when_opened: list[Any] = []  # called with every new one
 
 
 def write_code(name: str, parameters: Parameters, form: Form) -> tuple[CodeType, Callable[..., Any]]:
@@ -352,6 +353,8 @@ def open_door(door: Any) -> Any:
     call_ = FunctionType(first_code, _names, "call", None, (CellType(), CellType(door)))
     call_.__closure__[0].cell_contents = call_  # type: ignore[index]
     door_functions.append(call_)
+    for tell in when_opened:
+        tell(call_)
     return call_
 
 

@@ -81,25 +81,23 @@ def rewritten(calls: Sequence[Call], wanted: Sequence[Value]) -> Rewritten:
     places = {c: k for k, c in enumerate(calls)}
     now, found = list(calls), []
     kept = set(wanted)
-    while any([c.op.name in begin for c in now]):
-        match = _first(now, kept, begin)
-        if match is None:
-            break
-        pattern, m = match
-        for before, call in m.new:
-            places[call] = places[before]
-        found.append((pattern.name, tuple(sorted({places[c] for c in m.parts}))))
-        now = _replaced(now, m)
+    while any([c.op.name in begin for c in now]) and (matches := _matches(now, kept, begin)):
+        for name, m in matches:
+            places.update([(call, places[before]) for before, call in m.new])
+            found.append((name, tuple(sorted({places[c] for c in m.parts}))))
+        now = _replaced(now, [m for _, m in matches])
     if not found:
         return Rewritten(calls, range(len(calls) + 1), None, [])
     return Rewritten(now, [*[places[c] for c in now], len(calls)], _sources(calls, now), found)
 
 
-def _first(calls: Sequence[Call], wanted: set[Value], begin: dict[str, list[Pattern]]) -> tuple[Pattern, Match] | None:
-    """The first match of a pattern among calls."""
+def _matches(calls: Sequence[Call], wanted: set[Value], begin: dict[str, list[Pattern]]) -> list[tuple[str, Match]]:
+    """Matches of patterns among calls, no two of which take the place of the same call: a later one, on what is there then, may come of the rest."""
     uses = Uses(calls, wanted)
+    gone: set[Call] = set()
+    found = []
     for call in calls:
-        if call.corner != FORWARD:
+        if call.corner != FORWARD or call in gone:
             continue
         for pattern in begin.get(call.op.name, ()):
             m = Match(uses, call)
@@ -108,16 +106,23 @@ def _first(calls: Sequence[Call], wanted: set[Value], begin: dict[str, list[Patt
                 m.check()
             except Mismatch:
                 continue
-            return pattern, m
-    return None
+            if gone.isdisjoint(m.parts):
+                gone.update(m.parts)
+                found.append((pattern.name, m))
+                break
+    return found
 
 
-def _replaced(calls: Sequence[Call], m: Match) -> list[Call]:
-    """The calls with a match's new ones, without those that these replace."""
-    gone = set(m.parts)
+def _replaced(calls: Sequence[Call], matches: Sequence[Match]) -> list[Call]:
+    """The calls with matches' new ones, without those that these replace."""
+    gone = {c for m in matches for c in m.parts}
+    new: dict[Call, list[Call]] = {}
+    for m in matches:
+        for before, call in m.new:
+            new.setdefault(before, []).append(call)
     made: list[Call] = []
     for call in calls:
-        made += [new for before, new in m.new if before is call]
+        made += new.get(call, ())
         if call not in gone:
             made.append(call)
     return made

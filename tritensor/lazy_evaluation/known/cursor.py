@@ -10,6 +10,7 @@ from typing import Any
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.ground import dtypes, shortcuts
+from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here, nowhere
 from tritensor.ground.transforms import running
 from tritensor.lazy_evaluation.adoption import adopt
@@ -20,10 +21,11 @@ from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view,
 from tritensor.lazy_evaluation.known.records import Hand, Leaf, Record, Several, Trail, View, end_of
 from tritensor.ops import replay
 from tritensor.ops.array import layout_of, same_memory
-from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, window_of
+from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, following, window_of
 from tritensor.random import default_generator
 from tritensor.tensor.core import Tensor
 
+SETTLES = 2  # runs of what waits from which a function is taken to be one that asks for it: once it may learn something
 BRANCHES = 8  # ways that go on from one record
 _UNHELD = 2  # references to a tensor that nobody holds: its hand's, and the counting's
 _set_array = Tensor.__dict__["_array"].__set__
@@ -40,7 +42,7 @@ def _leave_all(watched: bool) -> None:
             cursor.at = cursor.latest
 
 
-def _forget_all() -> None:
+def forget_paths() -> None:
     """An op was replaced, or a setting that calls depend on has changed, or is about to: no path is known."""
     for cursor in tuple(cursors):
         cursor.leave()
@@ -54,8 +56,8 @@ def _forget_all() -> None:
 
 
 shortcuts.when_watched.append(_leave_all)
-replay.when_forgotten.append(_forget_all)
-dtypes.before_default_changes.append(_forget_all)
+replay.when_forgotten.append(forget_paths)
+dtypes.before_default_changes.append(forget_paths)
 
 
 class Cursor:
@@ -80,7 +82,7 @@ class Cursor:
         self.adopted: list[tuple[Any, Any]] = []  # tensors whose memory is to be written, with the arrays that they had
         self.homes: dict[int, Any] = {}  # that memory as a PendingStorage, by its number
         self.makers: set[Any] = set()  # functions that have made tensors that are there, of no tensors
-        self.through: set[Any] = set()  # functions that have run what waits: those that they call are known by themselves
+        self.through: dict[Any, int] = {}  # functions that have run what waits, and how often: those that they call are known by themselves
 
     @property
     def follows(self) -> bool:
@@ -88,18 +90,20 @@ class Cursor:
         return self.at.prev is not None
 
     # -- a call that the record at hand does not simply match
+    @wrapper
     def arrive(self, call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call of a public function in this thread's region."""
         if self.depth or WATCHED:
             return long(*args, **named)
         prev = self.at.prev
-        if call in (self if prev is None else prev).through:
+        if (self if prev is None else prev).through.get(call, 0) >= SETTLES:
             if prev is not None:
                 self.segment.settle()
             return long(*args, **named)
         found = self._find(call, args, named)
         if found is not None and all([self._adopt(leaf.t, number) for leaf, number in found.adopted]):
             self.at = found.next
+            following.add(self)
             for leaf, who in found.bumps:
                 version_of(leaf.t).bump(who)
             for leaf, _, place in found.grads:
@@ -144,6 +148,7 @@ class Cursor:
             prev.others = [before, *[r for r in prev.others if r is not record]]
         prev.next = record
 
+    @wrapper
     def _note(self, call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run a call, and note it where a path is being written."""
         writer = self.writer
@@ -164,6 +169,7 @@ class Cursor:
         if last is None:
             return
         self.at = NOWHERE
+        following.discard(self)
         trail = _trail(last)
         before, enabled = self.depth, state.enabled
         places, self.places = self.places, []
@@ -301,6 +307,8 @@ class Cursor:
             if h in trail.versions:
                 version_of(t).value = trail.versions[h]
         for h, t in tensors.items():
+            if h.twin is not None:
+                t._version_counter = version_of(tensors[h.twin])
             if h.base is not None:
                 make_view(t, tensors[h.base], h.steps, h.origin)
         for array, _ in given:
@@ -344,6 +352,7 @@ class Cursor:
         writer, self.writer = self.writer, None
         if writer is not None:
             writer.finish()
+        following.discard(self)
         self.at, self.places = NOWHERE if WATCHED else self.latest, []
 
     def branch(self, prev: Record, record: Record) -> None:

@@ -6,8 +6,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tritensor.autograd.modes import state
-from tritensor.dispatch.plans.door_code import ABSENT, copy_function, door_functions, own_codes
-from tritensor.ground.call_site import INSIDE, mark_wrapper
+from tritensor.dispatch.plans.door_code import ABSENT, copy_function, door_functions, own_codes, when_opened
+from tritensor.ground.call_site import INSIDE, mark_wrapper, wrapper
 from tritensor.ground.process import locks
 from tritensor.ground.thread_state import here
 from tritensor.tensor.aliasing import basic_indexing
@@ -35,6 +35,7 @@ def outer({free}):
 """
 
 
+@wrapper
 def arrive(call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """A call that the record at hand does not tell."""
     if here.segment is None:
@@ -53,10 +54,16 @@ def install() -> None:
         if _installed:
             return
         doors = _template("call_, door_", "a=ABSENT, b=ABSENT, c=ABSENT, /, *more, **named", "abc", " and not more and named == r.named", "(a, b, c, *more)", "named")
-        for f in list(door_functions):
+
+        def put(f: FunctionType) -> None:
             if f.__code__ in own_codes:
                 _put(f, doors, (ABSENT,) * 3)
+
+        for f in list(door_functions):
+            put(f)
+        when_opened.append(put)
         _put(basic_indexing.getitem, _template("", "a, b, plain_only=False", "ab", " and not plain_only", "(a, b)", "{'plain_only': True} if plain_only else {}"), (False,))
+        _put(Tensor.detach, _template("", "a", "a", "", "(a,)", "{}"), ())
         told = "gradient, retain_graph, create_graph, inputs"  # by these names, too
         backward = _template("", f"a, {told}".replace(",", "=None,") + "=None", "", "", f"(a, {told})", "{}")
         _put(Tensor.backward, backward, (None, None, False, None))  # type: ignore[arg-type]

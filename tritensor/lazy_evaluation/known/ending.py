@@ -21,7 +21,7 @@ class Ending:
 
     def __init__(self, trail: Trail, held: Sequence[Hand]) -> None:
         self.trail = trail
-        self.hands = list(dict.fromkeys([*held, *[h.base for h in held if h.base is not None]]))
+        self.hands = list(dict.fromkeys([*held, *[x for h in held for x in (h.base, h.twin) if x is not None]]))
         self.storages = [h.storage for h in self.hands]
         self.tracked = any([h.tracked for h in self.hands])
         self.may_run = all([(not h.tracked or id(h) in trail.freed) and not h.lost for h in self.hands])

@@ -14,6 +14,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value, Window
+from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
 from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, View, atom, end_of
@@ -47,7 +48,7 @@ class _Notes:
             self.draws.append(blocks)
 
     def note_alias(self, *_: Any) -> None:
-        self.spoil("it makes another tensor on an array")
+        """A tensor was made on another one's array."""
 
     def note_write(self, *_: Any) -> None:
         self.spoil("it writes to memory that there is")
@@ -68,6 +69,7 @@ class Writer:
         self.places: dict[int, tuple[weakref.ref[Any], Place]] = {}  # of tensors, by id
         self.storages: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.values: dict[int, Value] = {}  # that each storage holds, by its number
+        self.counters: dict[int, tuple[Any, Leaf]] = {}  # of writes to leaves, by their ids
         self.counts: dict[Hand, int] = {}  # how often the memory of each was written
         self.leaves: list[Leaf] = []
         self.fresh_leaves: list[Leaf] = []  # of the call that runs
@@ -81,6 +83,7 @@ class Writer:
         self.spoiled = self.spoiled or reason
 
     # -- a call
+    @wrapper
     def call(self, call: Any, long: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run a public function and write its record."""
         if self.spoiled:
@@ -97,7 +100,8 @@ class Writer:
             return long(*args, **named)
         self.lay = lay = [t._array for t in tensors]
         start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
-        counts = [(p, version_of(p.t).value) for p in (*given, *by_name.values()) if type(p) is Leaf]
+        counts = self._counters(tensors)
+        graph = [_place_in_graph(t, self._known(t)) for t in tensors]
         grads = [(leaf, leaf.t._grad) for leaf in (*self.leaves, *fresh_leaves) if leaf.tracked]
         freed = self._freed_by(args) if call is Tensor.backward else []
         notes = _Notes()
@@ -107,7 +111,8 @@ class Writer:
         finally:
             here.noting, self.lay = before, []
         if segment.runs != runs:
-            (self.cursor if self.prev is None else self.prev).through.add(call)  # what it calls is known by itself
+            through = (self.cursor if self.prev is None else self.prev).through
+            through[call] = through.get(call, 0) + 1
             return result
         if any([t._array is not a and not _is_adopted(t._array, a) for t, a in zip(tensors, lay, strict=True)]):
             notes.spoil("it lets a tensor look at another array")
@@ -118,7 +123,9 @@ class Writer:
             notes.spoil("an argument of a kind that is not told again")
         record.calls = tuple([self._told(c) for c in segment.calls[start:]])
         record.freed = tuple(freed)
-        record.bumps = tuple([(p, version_of(p.t).writer) for p, count in counts for _ in range(version_of(p.t).value - count)])
+        record.bumps = tuple([(leaf, counter.writer) for leaf, counter, count in counts for _ in range(counter.value - count)])
+        if [_place_in_graph(t, self._known(t)) for t in tensors] != graph:
+            notes.spoil("a tensor that it was given has another place in the graph")
         if notes.spoiled or not self._note_gradients(record, grads) or not self._complete(
             record, given, by_name, args, named, result, fresh_leaves, seen, notes
         ):  # fmt: skip
@@ -127,6 +134,16 @@ class Writer:
         record.long, record.enabled = long, state.enabled
         self._append(record)
         return result
+
+    def _counters(self, tensors: list[Any]) -> list[tuple[Leaf, Any, int]]:
+        """Of memory that is there, and that tensors look at: a leaf on it, the counter of its writes, and what that says."""
+        found: dict[int, tuple[Leaf, Any, int]] = {}
+        for t in tensors:
+            counter = version_of(t)
+            known = self.counters.get(id(counter))
+            if known is not None and known[0] is counter:
+                found[id(counter)] = known[1], counter, counter.value
+        return list(found.values())
 
     def _append(self, record: Record) -> None:
         """Hang a new record behind the last."""
@@ -171,10 +188,12 @@ class Writer:
         return True
 
     def _note_adopted(self, record: Record, tensors: list[Any]) -> bool:
-        """Note leaves whose memory is to be written; False where a leaf is lazy for another reason."""
+        """Note leaves whose memory is to be written; False where a leaf is lazy for another reason, and where a view of one is written."""
         found = []
         for t in tensors:
             leaf = self._known(t)
+            if type(leaf) is View and type(t._array) is LazyArray:
+                return False
             if type(leaf) is not Leaf or type(t._array) is not LazyArray:
                 continue
             if t._array.storage.home is not leaf.array or not t._array.whole:
@@ -191,7 +210,8 @@ class Writer:
         record.a, record.b, record.c = [*given[:3], NOTHING, NOTHING, NOTHING][:3]
         record.places, record.by_name = tuple(given), by_name
         record.count = len(given)
-        plain = len(given) <= 3 and not record.draws and not record.bumps and not any([type(p) is Group for p in given])
+        # the first of a path tells others that it is followed
+        plain = len(given) <= 3 and record.prev is not None and not record.draws and not record.bumps and not any([type(p) is Group for p in given])
         if plain and not record.grads and all([type(p) is Place and p.kind is not None for p in by_name.values()]):
             record.named = {k: p.t for k, p in by_name.items()}
         else:
@@ -232,7 +252,9 @@ class Writer:
     # -- places
     def _known(self, t: Any) -> Place | None:
         found = self.places.get(id(t))
-        return found[1] if found is not None and found[0]() is t else None
+        if found is None or found[0]() is not t or (type(found[1]) is Leaf and found[1].t is not t):  # it was forgotten
+            return None
+        return found[1]
 
     def _place(self, value: Any, record: Record, leaves: list[Leaf]) -> Place | None:
         """Where an argument comes from; None for what cannot be told again."""
@@ -262,6 +284,7 @@ class Writer:
         leaf = Leaf(t, layout, self.segment.leaf(array))
         leaf.array = array
         self.cursor.kept.add(leaf)
+        self.counters[id(version_of(t))] = version_of(t), leaf
         return leaf
 
     def _derive(self, seen: set[int], fresh_leaves: list[Leaf]) -> tuple[Derived, ...] | None:
@@ -321,6 +344,11 @@ class Writer:
             base = self._known(t._view_path[0])
             hand.base, hand.lost, hand.steps = base if type(base) is Hand else None, type(base) is not Hand, t._view_path[1:]
             hand.origin = t._extra.origin if t._extra is not None else ""
+        elif t._version_counter is not None:
+            hand.twin = next((
+                place for mark, place in self.places.values()
+                if type(place) is Hand and place.storage == hand.storage and place.base is None and getattr(mark(), "_version_counter", None) is t._version_counter
+            ), None)  # fmt: skip
         hand.t = fresh(hand)
         return hand
 
@@ -337,7 +365,7 @@ class Writer:
     def _view(self, t: Any, leaves: list[Leaf]) -> View | None:
         array = t._array
         leaf = next((leaf for leaf in leaves if same_memory(leaf.array, array)), None)
-        if leaf is None or t._view_path is None:
+        if leaf is None or (t._view_path is None and t._version_counter is not leaf.t._version_counter):
             return None
         view = View(self.cursor, array, bool(t._tracked), leaf, _address(array) - _address(leaf.array))
         view.t = fresh(view)
@@ -369,6 +397,7 @@ class Writer:
         for leaf in record.leaves:
             self.places[id(leaf.t)] = weakref.ref(leaf.t), leaf
             self.leaves.append(leaf)
+            self.counters[id(version_of(leaf.t))] = version_of(leaf.t), leaf
             leaf.array = leaf.t._array
             self.known_leaves.add(id(leaf.value))
             self.same[segment.leaf(leaf.array)] = leaf.value
@@ -470,6 +499,14 @@ def become(out: Place, result: Any, writer: Writer | None = None) -> None:
         _transplant(out.t, result)
         if writer is not None:
             writer.met(out.t, out)
+
+
+def _place_in_graph(t: Any, place: Place | None) -> Any:
+    """What is to stay of a tensor's place in the graph when a path is followed: of one that the path makes, whether it has one."""
+    return _tracked(t) if type(place) is Hand else (_tracked(t), _node(t))
+
+
+_tracked, _node = (Tensor.__dict__[n].__get__ for n in ("_tracked", "_node"))
 
 
 def _is_adopted(array: Any, before: Any) -> bool:

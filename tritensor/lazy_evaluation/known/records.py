@@ -76,9 +76,9 @@ class Derived(NamedTuple):
 class Hand(Layout):
     """A tensor that a record hands out, and how it lies: Tensor.shape asks its `_layout`, which this is. `storage` is the number of its memory in the path,
     `first` the bytes before its first element there. base, steps, origin: of a view the hand of what it was taken of, the way from there, and why it must
-    not be written (see Extra). lost: it is a view of a tensor that no record hands out."""
+    not be written (see Extra). twin: the hand that counts writes with it. lost: it is a view of a tensor that no record hands out."""
 
-    __slots__ = ("base", "cursor", "first", "kind", "lost", "origin", "steps", "storage", "t", "tracked", "whole")
+    __slots__ = ("base", "cursor", "first", "kind", "lost", "origin", "steps", "storage", "t", "tracked", "twin", "whole")
 
     def __init__(
         self, cursor: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, on: device, tracked: bool, storage: int, first: int,
@@ -89,6 +89,7 @@ class Hand(Layout):
         self.kind = None
         self.t: Any = None
         self.base: Hand | None = None
+        self.twin: Hand | None = None
         self.steps: tuple[Any, ...] = ()
         self.origin, self.lost = "", False
 
@@ -159,7 +160,7 @@ class Record:
         self.others: list[Record] = []
         self.ends: dict[Any, Any] = {}  # runs of a path that ends here, by what was held
         self.trail: Trail | None = None
-        self.through: set[Any] = set()  # functions that, called next, have run what waits: it runs before them
+        self.through: dict[Any, int] = {}  # functions that, called next, have run what waits, and how often: see Cursor.through
 
     def repeat(self) -> Any:
         """Call it again, on the tensors of the run of now."""

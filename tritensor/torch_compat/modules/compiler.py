@@ -1,80 +1,94 @@
-"""torch.compile and torch.compiler: nothing is compiled; a function or module comes back as it is, with one notice."""
+"""torch.compiler: how functions are compiled, what is told of it, and the marks that a compiler which traces bytecode needs and this one does not."""
 
 from __future__ import annotations
 
-import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.ground.errors import ArgumentError
-from tritensor.nn.compilation import warn_nothing_compiled
+import numpy as np
 
-# A misspelt mode is refused, though none does anything.
-MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-
-
-def compile(
-    model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: str | Callable[..., Any] | None = None,
-    mode: str | None = None, options: dict[str, Any] | None = None, name: str | None = None, disable: bool = False,
-    recompile_limit: int | None = None, isolate_recompiles: bool = False, shapes_spec: Any = None,
-) -> Any:  # fmt: skip
-    """The function or module itself, with one notice; without one, a decorator that does the same.
-
-    Raises ValueError for a mode that PyTorch has not, or mode and options together; TypeError for what cannot be called.
-    """
-    if mode not in MODES:
-        raise ArgumentError(f"compile: mode {mode!r} is not known; give one of {', '.join(map(repr, MODES[1:]))}")
-    if mode is not None and options is not None:
-        raise ArgumentError("compile: either mode or options can be specified, but both can't be specified at the same time")
-    if model is None:
-        # @compile(...) with settings.
-        return lambda f: compile(f, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
-    if not callable(model):
-        raise TypeError(f"compile: {type(model).__name__} cannot be called; give a function or a module")
-    if not disable:
-        warn_nothing_compiled("compile")
-    return model
-
-
-def is_compiling() -> bool:
-    """False."""
-    return False
-
+from tritensor.compilation.backends import get_default_backend as get_default_backend
+from tritensor.compilation.backends import list_backends as list_backends
+from tritensor.compilation.backends import set_default_backend as set_default_backend
+from tritensor.compilation.compile import compile as compile
+from tritensor.compilation.control import disable as disable
+from tritensor.compilation.control import given_back
+from tritensor.compilation.control import is_compiling as is_compiling
+from tritensor.compilation.control import reset as reset
+from tritensor.compilation.control import substitute_in_graph as substitute_in_graph
+from tritensor.compilation.explain import explain as explain
+from tritensor.compilation.stance import set_stance as set_stance
+from tritensor.ground.errors import GradError
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.creation.constructors import from_numpy
 
 is_dynamo_compiling = is_exporting = is_compiling
 
 
-def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """A decorator that changes nothing: the function is never compiled."""
-    return (lambda f: f) if fn is None else fn
-
-
 def allow_in_graph(fn: Any) -> Any:
-    """The function itself, or the list of functions: there is no graph that it could be kept out of."""
-    return fn
+    """The function itself, or the list of functions: Python runs at each call, and there is no graph that it could be kept out of."""
+    return given_back(fn)
 
 
-class set_stance(contextlib.ContextDecorator):
-    """A statement, context and decorator about how to compile, which changes nothing."""
-
-    def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None) -> None:
-        self.stance = stance
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
+def assume_constant_result(fn: Any) -> Any:
+    """The function itself: it is called at each call, and its result is never kept."""
+    return given_back(fn)
 
 
-def reset() -> None:
-    """Nothing is kept that could be forgotten."""
-
-
-def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """[]: there is no compiler."""
-    return []
+def nested_compile_region(fn: Any = None, *, options: Any = None, max_reuse_entries: int = 8, reuse_hash_fn: Any = None) -> Any:
+    """The function itself, or a decorator: equal groups of calls share their kernels wherever they are called."""
+    return given_back if fn is None else fn
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Nothing captures graphs by itself: there is no step to mark."""
+    """Nothing: results lie in memory of their own, and no later call overwrites them."""
+
+
+_guards_are_collective = False
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """The setting of before: nothing is guarded, so that ranks have nothing to agree on."""
+    global _guards_are_collective
+    before, _guards_are_collective = _guards_are_collective, bool(enabled)
+    return before
+
+
+def skip_all_guards_unsafe(guard_entries: Any) -> list[bool]:
+    """False for each entry: nothing is guarded."""
+    return [False for _ in guard_entries]
+
+
+skip_guard_on_inbuilt_nn_modules_unsafe = skip_guard_on_all_nn_modules_unsafe = skip_guard_on_globals_unsafe = skip_all_guards_unsafe
+keep_portable_guards_unsafe = skip_all_guards_unsafe
+
+
+def keep_tensor_guards_unsafe(guard_entries: Any, keep_parameters: bool = False) -> list[bool]:
+    """False for each entry: nothing is guarded."""
+    return skip_all_guards_unsafe(guard_entries)
+
+
+def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numpy's arrays as one of tensors, on the CPU. Raises GradError for a tensor that requires grad, which numpy would not follow."""
+
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        found = fn(*[_as_array(x) for x in args], **{k: _as_array(x) for k, x in kwargs.items()})
+        return tuple([_as_tensor(y) for y in found]) if type(found) is tuple else _as_tensor(found)
+
+    return wrapped
+
+
+def _as_array(x: Any) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    if x.requires_grad:
+        raise GradError(
+            "wrap_numpy: the tensor requires grad, which numpy does not follow; give x.detach(), or write the function on tensors"
+        )
+    return x.numpy()
+
+
+def _as_tensor(y: Any) -> Any:
+    return from_numpy(np.asarray(y)) if isinstance(y, np.ndarray | np.generic) else y

@@ -14,9 +14,7 @@ class Settings(types.ModuleType):
     """A module of settings; a name with a point in it, `triton.cudagraphs`, is one of a module below. Raises AttributeError for a name that it has not."""
 
     def __init__(self, path: str, defaults: dict[str, Any]) -> None:
-        super().__init__(
-            f"tritensor.{path}", f"torch.{path}: settings of a compiler that is not here; they are remembered and change nothing."
-        )
+        super().__init__(f"tritensor.{path}", f"torch.{path}: settings of PyTorch's compiler; they are remembered and change nothing.")
         sys.modules[self.__name__] = self  # `import torch._inductor.config` finds it
         below: dict[str, dict[str, Any]] = {}
         for name, value in defaults.items():
@@ -37,7 +35,7 @@ class Settings(types.ModuleType):
 
     def _unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, [n for n in self.__dict__ if not n.startswith("_")], 1)
-        said = f"did you mean {near[0]}?" if near else "nothing is compiled here, and what it would say means nothing: drop it"
+        said = f"did you mean {near[0]}?" if near else "it would change nothing here: drop it"
         return f"{self.__name__.removeprefix('tritensor.')} has no setting {name!r}; {said}"
 
     @contextlib.contextmanager

@@ -1,16 +1,21 @@
-"""torch._dynamo: nothing is traced; decorators give functions back, marks change nothing, settings are remembered."""
+"""torch._dynamo: names of the compiler that programs use; no bytecode is traced, marks change nothing, settings are remembered."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tritensor.nn.module import Module
+from tritensor.compilation.compile import compile
+from tritensor.compilation.control import given_back
+from tritensor.compilation.optimized_module import OptimizedModule as OptimizedModule
 from tritensor.torch_compat.modules.compiler import allow_in_graph as allow_in_graph
+from tritensor.torch_compat.modules.compiler import assume_constant_result as assume_constant_result
 from tritensor.torch_compat.modules.compiler import disable as disable
+from tritensor.torch_compat.modules.compiler import explain as explain
 from tritensor.torch_compat.modules.compiler import is_compiling as is_compiling
 from tritensor.torch_compat.modules.compiler import list_backends as list_backends
 from tritensor.torch_compat.modules.compiler import reset as reset
 from tritensor.torch_compat.modules.compiler import set_stance as set_stance
+from tritensor.torch_compat.modules.compiler import substitute_in_graph as substitute_in_graph
 from tritensor.torch_compat.modules.private.compiler_settings import Settings
 
 # PyTorch's values.
@@ -24,20 +29,21 @@ config = Settings("_dynamo.config", {
 })  # fmt: skip
 
 
-class OptimizedModule(Module):
-    """What `compile(module)` gives in PyTorch. Here it gives the module itself, so that nothing is one: packages ask `isinstance` before they unwrap."""
+def optimize(backend: Any = None, *, nopython: bool = False, dynamic: bool | None = None, disable: bool = False, **_: Any) -> Any:
+    """A decorator, as `compile(backend=..., fullgraph=nopython)` gives: the older name of it."""
+    return compile(backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable)
 
 
 def is_dynamo_supported() -> bool:
-    """False: no bytecode is traced."""
-    return False
+    """True: functions are compiled, though no bytecode is traced."""
+    return True
 
 
 def graph_break(msg: str = "") -> None:
     """Nothing: there is no graph to break."""
 
 
-disallow_in_graph = forbid_in_graph = assume_constant_result = allow_in_graph  # each gives the function back
+disallow_in_graph = forbid_in_graph = given_back
 
 
 def mark_dynamic(t: Any, index: Any, *, hint_override: int | None = None, min: int | None = None, max: int | None = None, **_: Any) -> None:
