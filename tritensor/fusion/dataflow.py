@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.fusion.graph import BACKWARD, FORWARD, WRITE, Call, Value, Window
+from tritensor.fusion.graph import BACKWARD, FORWARD, WRITE, Call, DerivedNumber, Value, Window
 from tritensor.fusion.steps import KINDS, Elementary, Number, Template
 from tritensor.fusion.templates import copy_template, drawn_attributes, numbers_in, seed_places, template_of, uniform
 from tritensor.ground.device import device
@@ -15,6 +15,7 @@ from tritensor.kernels.parts.tapes.capture import ArraySpec
 from tritensor.kernels.parts.tapes.tape import INDEX
 
 Steps = tuple[int, ...]
+_NUMBERS = (float, int, DerivedNumber)
 
 
 class Slot:
@@ -174,8 +175,9 @@ class _Builder:
         on = next(r.device for r in call.results if r is not None)
         places = self.places(call.inputs)
         others = [self.places(args) for _, args, _ in call.kernels or ()]
-        drawn = tuple([(name, self.number()) for name in drawn_attributes(call.op, call.corner)])
-        found = self.captured(k, call, given, places, others, on, tuple([p for _, p in drawn]))
+        drawn = tuple([(name, self.number()) for name in (*drawn_attributes(call.op, call.corner), *derived_attributes(call))])
+        places_drawn = tuple([p for _, p in drawn])
+        found = None if derives(call) else self.captured(k, call, given, places, others, on, places_drawn)
         if found is None:
             found = self.whole(k, call, given, on)
         for value, where in found:
@@ -191,7 +193,7 @@ class _Builder:
 
     def places(self, args: Sequence[Any]) -> tuple[int, ...]:
         """Of each argument its place among the program's numbers, -1 for what is none."""
-        return tuple([self.number() if type(x) is float or type(x) is int else -1 for x in args])
+        return tuple([self.number() if type(x) in _NUMBERS else -1 for x in args])
 
     def captured(
         self,
@@ -369,6 +371,16 @@ def kernels_of(call: Call) -> Sequence[tuple[int, tuple[Any, ...], tuple[int, ..
     if call.part is None:
         return ((0, call.inputs, tuple(range(len(call.results)))),)
     return ((call.part, call.inputs, (0,)),)
+
+
+def derived_attributes(call: Call) -> tuple[str, ...]:
+    """The attributes of a call that are derived numbers."""
+    return tuple([name for name, a in call.attrs.items() if type(a) is DerivedNumber])
+
+
+def derives(call: Call) -> bool:
+    """Whether a call takes derived numbers."""
+    return DerivedNumber in [type(x) for x in (*call.inputs, *call.attrs.values())]
 
 
 def _number(number: Number, slots: tuple[int, ...]) -> Any:

@@ -46,6 +46,13 @@ class Window(NamedTuple):
     first: int
 
 
+class DerivedNumber(NamedTuple):
+    """A number in the place of an argument or an attribute: `by` of numbers among other calls' inputs, each a call and the place there."""
+
+    by: Callable[..., Any]
+    of: tuple[tuple[Call, int], ...]
+
+
 class Call:
     """One call: of the op's forward corner, of one of its gradients, or a write.
 
@@ -89,6 +96,16 @@ class Call:
 
     def __repr__(self) -> str:
         return f"Call({self.name} at {self.line})"
+
+
+class _WriteOp:
+    """What a write shows as its op."""
+
+    name = "write"
+    reports = False
+
+
+WRITE_OP: Any = _WriteOp()
 
 
 def values_in(given: Any) -> Any:

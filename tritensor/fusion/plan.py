@@ -15,6 +15,7 @@ from tritensor.fusion.group import Group
 from tritensor.fusion.groups import Groups
 from tritensor.fusion.items import Memory, Opaque, View, Whole, places_in
 from tritensor.fusion.machine_calls import MachineCalls, tables_of
+from tritensor.fusion.patterns.rewriting import Rewritten, rewritten
 from tritensor.fusion.running import laid, room, run_corner, run_group, write
 from tritensor.fusion.tapes import Fused, Operand, fused
 from tritensor.ground.thread_state import here
@@ -38,15 +39,18 @@ class Plan:
     items: in an order that may be run. read: the leaves of the graph that it was made for, in the order in which it is given them: the `given` first
     of `places` arrays. numbers: how many it is given. wanted: what it gives. memory: of the results of groups, by place; donors: for those that take the
     memory of an array that is read there for the last time, the place of that. last: for each item the places that nobody reads any more. why: what was
-    not fused.
+    not fused. patterns: what was replaced by ops of the library's own, as the name of a pattern and the places of the calls.
     """
 
-    __slots__ = ("_order", "_runs", "donors", "given", "items", "last", "memory", "numbers", "places", "read", "wanted", "why")
+    __slots__ = (
+        "_order", "_runs", "_told", "donors", "given", "items", "last", "memory", "numbers", "patterns", "places", "read", "wanted", "why",
+    )  # fmt: skip
 
     def __init__(
         self, items: list[Fused | Opaque], read: Sequence[Value], numbers: int, places: int, wanted: list[Whole | View], memory: dict[int, Memory],
-        why: list[Refused],
+        why: list[Refused], found: Rewritten,
     ) -> None:  # fmt: skip
+        self.patterns, self._told = found.patterns, found.numbers
         self.items, self.read, self.given, self.numbers, self.places = items, read, len(read), numbers, places
         self.wanted, self.memory, self.why = wanted, memory, why
         self.last, self.donors = _lives(items, places, {w.place for w in wanted}, memory)
@@ -64,6 +68,8 @@ class Plan:
         called: of each call of the graph the user's instruction and what that called, which errors name, also those that kernels report later.
         """
         arrays: list[Any] = [*leaves, *[None] * (self.places - len(leaves))]
+        if self._told is not None:
+            numbers = [n.value(numbers) for n in self._told]
         before = here.calling
         try:
             if self._runs == 1 and all([isinstance(x, np.ndarray) for x in leaves]):
@@ -101,15 +107,16 @@ class Plan:
 
 def plan(calls: Sequence[Call], wanted: Sequence[Value]) -> Plan:
     """The plan of a graph: its calls in order, and the values that outlive it."""
-    program = program_of(calls, wanted)
-    return _Planner(program, Groups(program)).plan()
+    found = rewritten(calls, wanted)
+    program = program_of(found.calls, wanted)
+    return _Planner(program, Groups(program), found).plan()
 
 
 class _Planner:
     """A plan as it is made: places of slots are given as they are met, leaves first."""
 
-    def __init__(self, program: Program, groups: Groups) -> None:
-        self.program, self.groups = program, groups
+    def __init__(self, program: Program, groups: Groups, found: Rewritten) -> None:
+        self.program, self.groups, self.found = program, groups, found
         self.places: dict[int, int] = {}  # by the slot's number
         self.steps: dict[int, int] = {}  # how many live steps each call has
         for node in program.nodes:
@@ -133,20 +140,22 @@ class _Planner:
                 items.append(self.call(group.nodes[0].node.call, group))
                 continue
             made = fused(group)
+            made = made._replace(calls=tuple(dict.fromkeys([self.found.places[k] for k in made.calls])))
             for slot in group.outs():
                 memory[self.place(slot.number)] = Memory(slot.shape, slot.dtype, slot.strides, slot.device)
             items.append(made._replace(inputs=self.operands(made.inputs), outs=self.operands(made.outs)))
         wanted = [self.array(where) for _, where in program.wanted]
         none = len(program.calls)
+        place_of = {k: p for k, p in enumerate(self.found.places) if k != none}
         why = [
             Refused(
-                -1 if a is None or a.call == none else a.call,
-                -1 if b.call == none else b.call,
+                -1 if a is None else place_of.get(a.call, -1),
+                place_of.get(b.call, -1),
                 program.opaque.get(b.call, why) if b.step is None else why,
             )
             for a, b, why in self.groups.refused
         ]
-        return Plan(items, program.leaves, program.numbers, len(self.places), wanted, memory, why)
+        return Plan(items, program.leaves, program.numbers, len(self.places), wanted, memory, why, self.found)
 
     def operands(self, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
         return tuple([o._replace(place=-1 if o.dtype == INDEX else self.place(o.place)) for o in operands])
@@ -200,7 +209,8 @@ class _Planner:
         arguments = tuple([self.argument(x) for x in called.given])
         on = group.nodes[0].node.device
         return Opaque(
-            call.name, call.op, call.corner, call.function, call.attrs, on, arguments, called.drawn, tuple(places), tuple(results), tuple(lies), (k,)
+            call.name, call.op, call.corner, call.function, call.attrs, on, arguments, called.drawn, tuple(places), tuple(results), tuple(lies),
+            (self.found.places[k],),
         )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -55,7 +56,7 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
                 if k in seeds_at and call.drawn_by is not None:
                     seeds.append((len(numbers), call.drawn_by, "seed" if k == seeds_at[0] else "offset"))
                 numbers.append(x)
-                add(kind if free or k in seeds_at else (kind, x, str(x)) if not x else (kind, x))
+                add(kind if k in seeds_at else number_part(x) if free else (kind, x, str(x)) if not x else (kind, x))
             else:
                 add(_part(x, place, parts))
         if attrs:
@@ -74,7 +75,7 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
                         if k in seeds_at and call.drawn_by is not None:
                             seeds.append((len(numbers), call.drawn_by, "seed" if k == seeds_at[0] else "offset"))
                         numbers.append(x)
-                        add(type(x) if free or k in seeds_at else (type(x), x, str(x)))
+                        add(type(x) if k in seeds_at else number_part(x) if free else (type(x), x, str(x)))
                     else:
                         add(_part(x, place, parts))
         for y in call.results:
@@ -90,6 +91,11 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
             else:
                 add(y.fixed)
     return Structure(tuple(parts), list(place), kept, numbers, seeds)
+
+
+def number_part(x: float) -> Any:
+    """A number that only reaches kernels as it stands in a key: its type and, as patterns ask for these, whether it is 0, below 0, or not finite."""
+    return type(x) if 0 < x < math.inf else (type(x), "-" if -math.inf < x < 0 else str(x))
 
 
 def _part(x: Any, place: dict[Value, int], parts: list[Any]) -> Any:

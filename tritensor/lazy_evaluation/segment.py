@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.node import FREED, Node
-from tritensor.fusion.graph import WRITE, Call, Value, Window, needed
+from tritensor.fusion.graph import WRITE, WRITE_OP, Call, Value, Window, needed
 from tritensor.fusion.running import run_calls
 from tritensor.fusion.structure import compute
 from tritensor.ground import shortcuts
@@ -113,7 +113,7 @@ class Segment:
         return self._written((None, item, None), item, strides)
 
     def _written(self, inputs: tuple[Any, ...], like: Any, strides: tuple[int, ...]) -> Value:
-        call = Call(_WRITE, WRITE, inputs, {}, user_instruction())
+        call = Call(WRITE_OP, WRITE, inputs, {}, user_instruction())
         on = like.device if type(like) is Value else like.value.device
         made = Value(like.shape, like.dtype, strides, on, call)
         made.fixed = True
@@ -239,16 +239,6 @@ def _hand_out(tensors: Sequence[weakref.ref[Any]], nodes: Sequence[weakref.ref[A
             n.outputs = tuple([
                 (held[0].settled(), held[1]) if held is not None and type(held[0]) is LazyArray else held for held in n.outputs
             ])  # fmt: skip
-
-
-class _WriteOp:
-    """What a write shows as its op."""
-
-    name = "write"
-    reports = False
-
-
-_WRITE: Any = _WriteOp()
 
 
 def attributes(op: Op, attrs: dict[str, Any]) -> dict[str, Any]:

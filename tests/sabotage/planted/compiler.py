@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LAZY, KNOWN, FUSION = "tritensor/lazy_evaluation/", "tritensor/lazy_evaluation/known/", "tritensor/fusion/"
+PATTERNS = FUSION + "patterns/"
 ARRAY = "tritensor/ops/lazy_array.py"
 
 # what the fault is: (file, what stands there, what stands there instead)
@@ -78,7 +79,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "an input is overwritten that lies in another way": (FUSION + "plan.py", "mine.shape != out.shape or mine.strides != out.strides", "mine.shape != out.shape"),
     # -- plans of other graphs
     "a plan for leaves that lie in another way": (FUSION + "structure.py", "                    add((x.shape, x.dtype, x.strides, x.device))\n                add(n)", "                    add((x.shape, x.dtype, x.device))\n                add(n)"),
-    "a plan with other numbers": (FUSION + "structure.py", "add(kind if free or k in seeds_at else (kind, x, str(x)) if not x else (kind, x))", "add(kind)"),
+    "a plan with other numbers": (FUSION + "structure.py", "add(kind if k in seeds_at else number_part(x) if free else (kind, x, str(x)) if not x else (kind, x))", "add(kind)"),
     "a plan with other attributes": (FUSION + "structure.py", "            add(replay.attributes_part(attrs))\n", ""),
     "a plan of another window": (FUSION + "structure.py", "x.shape, x.dtype, x.strides, x.first)\n    if kind is tuple", "x.shape, x.dtype, x.strides)\n    if kind is tuple"),
     "a plan that gives other results": (FUSION + "structure.py", "            if y in wanted:\n                kept.append(y)\n                add((y.strides, y.fixed, True))", "            if y in wanted:\n                kept.append(y)\n                add(y.fixed)"),
@@ -107,6 +108,16 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "a version check skipped: views count for themselves": (KNOWN + "fresh.py", "t._version_counter, t._view_path = version_of(base), (base, *steps)", "t._view_path = (base, *steps)"),
     "views of what no record has made": (KNOWN + "ending.py", " and not h.lost for h in self.hands])", " for h in self.hands])"),
     "results with nodes are made without": (KNOWN + "ending.py", "(not h.tracked or id(h) in trail.freed) and not h.lost", "not h.lost"),
+    # -- patterns
+    "what somebody holds is replaced": (PATTERNS + "match.py", "self.ask(value not in uses.wanted, all(", "self.ask(all("),
+    "what others read is replaced": (PATTERNS + "match.py", "self.ask(value not in uses.wanted, all([r in parts for r in uses.readers.get(value, ())]))", "self.ask(value not in uses.wanted)"),
+    "a fill is taken for one of -inf": (FUSION + "structure.py", 'return type(x) if 0 < x < math.inf else (type(x), "-" if -math.inf < x < 0 else str(x))', "return type(x)"),
+    "numbers of a rewritten graph are those of the graph in order": (FUSION + "plan.py", "            numbers = [n.value(numbers) for n in self._told]\n", "            pass\n"),
+    "a row that sees nothing is 0": (PATTERNS + "attention.py", '    (total,) = m.put("add", total, nothing, on=y.device)\n', ""),
+    "a divisor is a factor": (PATTERNS + "attention.py", "float(n) if up else 1 / n", "float(n)"),
+    "any triangle is causal": (PATTERNS + "attention.py", ' or call.attrs["diagonal"] != diagonal', ""),
+    "a result lies as the op lays it": (PATTERNS + "match.py", "if not same_order(value.shape, window(by).strides, value.strides) and not (", "if False and not ("),
+    "the gradient of another call": (PATTERNS + "match.py", "if result is not None and all([x in known", "if result is not None or all([x in known"),
     # -- what goes wrong
     "an interrupt loses the calls": (LAZY + "segment.py", "                    for call in calls:\n                        self.add(call)\n", ""),
     "an interrupt loses the memory": (LAZY + "segment.py", "                    self.storages = [weakref.ref(s) for s in held]\n", ""),
