@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from _pytest.raises import RaisesExc
 
-
 # What asks how eager calls run, by the beginnings of tests' names, and why nothing of it holds where calls wait.
 EAGER = {
     "tests/dispatch/": "plans of single calls, which lazy regions do not take",

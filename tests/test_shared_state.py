@@ -40,16 +40,16 @@ REASONS = [
     ("what it fills is one call's own, which no other thread has", [
         "cuda/driver/kernels.py:Kernels._attributes.attribute", "data/workers/dataset_pickle.py:DatasetPickle._pickle_contents.keep_in_band",
         "distributed/checkpoint/state_dict.py:_broadcast_state.send_header", "distributed/checkpoint/state_dict_loader.py:load.look",
-        "func/functions.py:_make_mapped_function.jvp.one", "nn/state.py:load.walk", "profiler/results/chrome_trace.py:_name_rows.name",
+        "func/functions.py:_make_mapped_function.jvp.one", "kernels/parts/tapes/cpu/kept_values.py:kept_values.ask", "nn/state.py:load.walk", "profiler/results/chrome_trace.py:_name_rows.name",
         "profiler/results/chrome_trace.py:_make_arrows.arrow", "tools/dry_run.py:_count_steps.counted.call", "tools/run_script.py:opened.note",
         "training/batch_size.py:find_batch_size.fits", "utils/checkpoint.py:_Frame.compute.pack",
     ]),
     ("a cache that is emptied when it is full: who has found or made an entry holds it himself", [
-        "ground/device_errors.py:_site_of_caller", "cuda/emulator/type_cache.py:_block",
+        "ground/device_errors.py:_site_of", "kernels/parts/tapes/on_cpu.py:_call_of", "cuda/emulator/type_cache.py:_block",
         "tensor/aliasing/windows.py:reshape_exactly",
     ]),
     ("a bag: one element is put in, and where it stands says nothing", [
-        "cuda/compiler/compile_log.py:triton_listener.listen", "distributed/backends/mpi/library.py:call_before_end", "io/safe_globals.py:add_value_class",
+        "cuda/compiler/compile_log.py:triton_listener.listen", "dispatch/plans/door_code.py:copy_function", "dispatch/plans/door_code.py:open_door", "distributed/backends/mpi/library.py:call_before_end", "io/safe_globals.py:add_value_class",
         "tensor/casting.py:warn_imaginary_dropped",
     ]),
     ("its callers hold a lock: the table's, the runtime's, that of profiles", [

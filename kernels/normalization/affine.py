@@ -13,7 +13,7 @@ from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import deviations
 from tritensor.kernels.parts.reduction import ReductionFunctions, add_pairs, zero
-from tritensor.kernels.parts.rows.moments import merged, moments, walked
+from tritensor.kernels.parts.tapes.moments import merged, moments, walked
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import ops, refuse_kind
 

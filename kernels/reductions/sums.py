@@ -16,7 +16,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, along_host, count, deviations, reduced, stretch
 from tritensor.kernels.parts.cpu.summation import centred, few, is_one_reduce, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
-from tritensor.kernels.parts.rows.moments import merged, walked
+from tritensor.kernels.parts.tapes.moments import merged, walked
 from tritensor.kernels.reductions.scan import scan_result
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Work, normal_dims, ops

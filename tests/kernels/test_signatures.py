@@ -17,7 +17,7 @@ FORMULAS = {
     "special/polynomials.py": {"k"},  # the number of a recurrence's step
     "optimizers/formulas/": {"t", "lr", "momentum"},  # step, rate and settings
     "recurrent/": {"g", "y"},  # what a cell kept
-    "parts/rows/moments.py": {"n", "_"},  # a walk's states
+    "parts/tapes/moments.py": {"n", "_"},  # a walk's states
     "reductions/": {"col"},  # where along its row an element of a scan lies
     "reductions/extrema.py": {"count", "share"},  # what a walk is told of the elements before
 }

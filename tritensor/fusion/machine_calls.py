@@ -6,7 +6,7 @@ import struct
 from array import array
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from tritensor.kernels.parts.tapes.tape import INDEX
 from tritensor.llvm import products, workers
 from tritensor.llvm.address_table import addresses_of
 from tritensor.llvm.loops import SHARED
-
-if TYPE_CHECKING:
-    from tritensor.fusion.plan import Plan
 
 _CALL = 1 + workers.ARGUMENTS  # words of a call in a table
 _LINE = 64  # bytes at whose multiples temporaries begin
@@ -107,16 +104,17 @@ class MachineCalls:
         workers.call_all(first, self._count)
 
 
-def tables_of(plan: Plan, leaves: Sequence[np.ndarray]) -> list[MachineCalls | int]:
-    """A plan's items in order: its places, but for those in a row that machine code runs through by itself. `leaves` tells how such arrays lie."""
+def tables_of(items: Sequence[Any], memory: dict[int, Memory], wanted: Sequence[int], leaves: Sequence[np.ndarray]) -> list[MachineCalls | int]:
+    """The places of a plan's items in order, but for those in a row that machine code runs through by itself. `memory` and `wanted` are the plan's, by place;
+    `leaves` tells how such arrays lie."""
     lies: dict[int, Lies] = {k: (x.shape, x.strides, x.itemsize) for k, x in enumerate(leaves)}
     dtypes = {k: x.dtype for k, x in enumerate(leaves)}
     calls: list[_Call | None] = []
     memories: dict[int, Memory] = {}
-    for item in plan.items:
+    for item in items:
         call: _Call | None
         if isinstance(item, Fused):
-            memories.update({o.place: plan.memory[o.place] for o in item.outs})
+            memories.update({o.place: memory[o.place] for o in item.outs})
             call, made = _group_call(item, memories), [o.place for o in item.outs]
         else:
             memories.update({p: m for p, m in zip(item.outs, item.results, strict=True) if m is not None and p >= 0})
@@ -129,7 +127,7 @@ def tables_of(plan: Plan, leaves: Sequence[np.ndarray]) -> list[MachineCalls | i
             lies[p], dtypes[p] = (m.shape, tuple([s * m.dtype.itemsize for s in m.strides]), m.dtype.itemsize), m.dtype
     ends = [k for k, c in enumerate(calls) if c is None]
     found: list[MachineCalls | int] = []
-    readers = _readers(plan)
+    readers = _readers(items, wanted)
     for before, end in pairwise([-1, *ends, len(calls)]):
         run = [c for c in calls[before + 1 : end] if c is not None]
         if run:
@@ -142,14 +140,14 @@ def tables_of(plan: Plan, leaves: Sequence[np.ndarray]) -> list[MachineCalls | i
     return found
 
 
-def _readers(plan: Plan) -> dict[int, list[int]]:
+def _readers(items: Sequence[Any], wanted: Sequence[int]) -> dict[int, list[int]]:
     """Which items read each place; one more than there are stands for the plan's caller."""
     found: dict[int, list[int]] = {}
-    for k, item in enumerate(plan.items):
+    for k, item in enumerate(items):
         for p in item.reads if isinstance(item, Fused) else places_in(item.given):
             found.setdefault(p, []).append(k)
-    for w in plan.wanted:
-        found.setdefault(w.place, []).append(len(plan.items))
+    for place in wanted:
+        found.setdefault(place, []).append(len(items))
     return found
 
 

@@ -73,7 +73,7 @@ class Plan:
         before = here.calling
         try:
             if self._runs == 1 and all([isinstance(x, np.ndarray) for x in leaves]):
-                self._order = tables_of(self, leaves)
+                self._order = tables_of(self.items, self.memory, [w.place for w in self.wanted], leaves)
             for k in self._order:
                 if type(k) is MachineCalls:
                     k.run(arrays, numbers)

@@ -30,6 +30,9 @@ class Structure(NamedTuple):
     drawn: list[tuple[int, Call, str]]
 
 
+_NONE: tuple[int, ...] = ()
+
+
 def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
     """The structure of a graph. Its key cannot be hashed where an argument cannot."""
     place: dict[Value, int] = {}
@@ -41,7 +44,7 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
     for call in calls:
         op, attrs = call.op, call.attrs
         free = call.kernels is not None or _uniform(op, call.corner, call.part)
-        seeds_at = seed_places(op, call.part or 0, call.kernels is not None) or () if call.corner == BACKWARD else ()
+        seeds_at: tuple[int, ...] = seed_places(op, call.part or 0, call.kernels is not None) or () if call.corner == BACKWARD else ()
         add(op)
         add(call.corner if call.part is None else call.part)
         for k, x in enumerate(call.inputs):
@@ -68,7 +71,7 @@ def structure_of(calls: Sequence[Call], wanted: set[Value]) -> Structure:
             add(replay.attributes_part(attrs))
         if call.kernels:
             for function, args, picks in call.kernels:
-                free, seeds_at = uniform(op, function), seed_places(op, function) or ()
+                free, seeds_at = uniform(op, function), seed_places(op, function) or _NONE
                 add((function, picks))
                 for k, x in enumerate(args):
                     if type(x) is float or type(x) is int:

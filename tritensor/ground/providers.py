@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-_loaders: dict[str, Callable[[], Any]] = {}
-_loaded: dict[str, Any] = {}
+_providers: dict[str, tuple[Callable[[], Any], Any]] = {}  # by name: who loads the module, and that, once it is asked for
 
 
 def register(name: str, load: Callable[[], Any]) -> None:
     """Say who answers for `name`: `load()` imports the module and returns it."""
-    _loaders[name] = load
-    _loaded.pop(name, None)
+    _providers[name] = load, None
 
 
 def provider(name: str) -> Any:
     """The module that answers for `name`, imported if it was not. Raises KeyError where nobody is registered for it."""
-    if name not in _loaded:
-        _loaded[name] = _loaders[name]()
-    return _loaded[name]
+    load, module = _providers[name]
+    if module is None:
+        module = load()
+        _providers[name] = load, module
+    return module

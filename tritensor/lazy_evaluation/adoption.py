@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tritensor.ops.array import CudaArray, element_strides
+from tritensor.ops.array import CudaArray, element_strides, first_address, same_memory
 from tritensor.ops.lazy_array import LazyArray, cease_to_share
 from tritensor.tensor.aliasing.views import find_views
 from tritensor.tensor.core import Tensor
 
-if TYPE_CHECKING:
-    from tritensor.lazy_evaluation.segment import Segment
 
+def adopt(x: Tensor, segment: Any) -> list[tuple[Tensor, Any]]:
+    """Let a tensor, the tensor that it is a view of and all views of that look at their memory as it will be, so that a write can wait in a Segment.
 
-def adopt(x: Tensor, segment: Segment) -> list[tuple[Tensor, Any]]:
-    """Let a tensor, the tensor that it is a view of and all views of that look at their memory as it will be, so that a write can wait. Gives them with
-    the arrays that they had, the root first; none where somebody else would see the write late: a numpy array that shares the memory, a tensor that detach() or .data gave, a table of addresses."""
+    Gives them with the arrays that they had, the root first; none where somebody else would see the write late: a numpy array that shares the memory, a
+    tensor that detach() or .data gave, a table of addresses."""
     family = _family(x, segment)
     if not family:
         return []
     root = family[0]
-    offsets = [_address(t._array) - _address(root._array) for t in family]
+    offsets = [first_address(t._array) - first_address(root._array) for t in family]
     counters = [t._version_counter for t in family]
     for key, (counter, _) in tuple(segment.versions.items()):  # from now on writes are noted; those of views that are gone, too
         if counter in counters:
@@ -42,12 +41,17 @@ def adopt(x: Tensor, segment: Segment) -> list[tuple[Tensor, Any]]:
     return before
 
 
-def may_adopt(x: Tensor, segment: Segment) -> bool:
+def may_adopt(x: Tensor, segment: Any) -> bool:
     """Whether a write to a tensor can wait."""
     return bool(_family(x, segment))
 
 
-def _family(x: Tensor, segment: Segment) -> list[Tensor]:
+def is_adopted(array: Any, before: Any) -> bool:
+    """Whether an array is memory that is written when a path runs, and another array looked at it before."""
+    return type(array) is LazyArray and array.storage.home is not None and same_memory(array.storage.home, before)
+
+
+def _family(x: Tensor, segment: Any) -> list[Tensor]:
     """All tensors that look at a tensor's memory, the base first; none where somebody else does."""
     root = x if x._view_path is None else x._view_path[0]
     family = [root, *find_views(root)]
@@ -57,7 +61,7 @@ def _family(x: Tensor, segment: Segment) -> list[Tensor]:
     owner = _owner(root._array)
     if any([_owner(t._array) is not owner for t in family]):  # `.data =` has let one look elsewhere
         return []
-    return family if 0 not in root._array.shape and all([_address(t._array) >= _address(root._array) for t in family]) else []
+    return family if 0 not in root._array.shape and all([first_address(t._array) >= first_address(root._array) for t in family]) else []
 
 
 class _Holder:
@@ -78,11 +82,11 @@ _COUNTING = 0
 _COUNTING = _references(_Holder(object())) - 1  # which differs between versions of Python
 
 
-def _is_private(family: list[Tensor], segment: Segment) -> bool:
+def _is_private(family: list[Tensor], segment: Any) -> bool:
     """Whether all references to the memory are those of a family's tensors, and of the segment's leaves."""
     if type(family[0]._array) is np.ndarray and not family[0]._array.flags.writeable:
         return False
-    owner = _Holder(_owner(family[0]._array))
+    owner: Any = _Holder(_owner(family[0]._array))
     if owner._array is None:
         return False
     noted = segment.cursor.arrays_noted()
@@ -110,6 +114,3 @@ def _holds(array: Any, owner: Any) -> bool:
     """Whether an array holds a reference to the owner of its memory."""
     return (array.storage if type(array) is CudaArray else array.base) is owner._array
 
-
-def _address(array: Any) -> int:
-    return array.pointer if type(array) is CudaArray else int(array.ctypes.data)

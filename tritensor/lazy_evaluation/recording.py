@@ -65,25 +65,17 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
             return dispatcher.apply(op, *dispatcher._python_numbers(inputs), **attrs)
         else:
             raise dispatcher.foreign(op, inputs, x)
-    on = {device_of(a) for a in arrays if isinstance(a, np.ndarray | StridedArray)}
-    if len(on) > 1:
-        raise dispatcher.mixed_devices(op, inputs)
-    place = on.pop() if on else attrs.get("device", cpu)
     if segment is not None and segment.cursor.follows:
         segment.cursor.leave()
         return run(op, inputs, attrs)
+    place = _device_of(op, inputs, arrays, attrs)
     if segment is None or _runs_at_once(op, arrays, place, attrs):
         return _run_now(op, inputs, attrs)
-    try:
-        if attrs.keys() != op.attrs.keys():
-            refuse_attributes(op, attrs)
-        said = op.shape(*arrays, **attrs)
-    except TypeError as error:
-        raise dispatcher.explain_misgiven(op, attrs, error) from error.__cause__
+    specs = _specs_of(op, arrays, attrs)
     if op.view:
         results: tuple[Any, ...] = (op.cpu(*arrays, **attrs),)
     else:
-        results = _note(segment, op, arrays, attrs, said if type(said) is tuple else (said,), place)
+        results = _note(segment, op, arrays, attrs, specs, place)
         _note_versions(segment, inputs, arrays)
     outs = tuple([dispatcher._new(r) for r in results[: op.public]])
     node = None
@@ -98,6 +90,25 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if len(segment.calls) >= LONGEST:
         segment.settle(why=f"{LONGEST} calls")
     return outs if op.public > 1 else outs[0]
+
+
+def _device_of(op: Op, inputs: tuple[Any, ...], arrays: list[Any], attrs: dict[str, Any]) -> Any:
+    """Where a call is to run; raises DeviceError for operands on several devices."""
+    on = {device_of(a) for a in arrays if isinstance(a, np.ndarray | StridedArray)}
+    if len(on) > 1:
+        raise dispatcher.mixed_devices(op, inputs)
+    return on.pop() if on else attrs.get("device", cpu)
+
+
+def _specs_of(op: Op, arrays: list[Any], attrs: dict[str, Any]) -> tuple[Any, ...]:
+    """What the op's shape rule says of its results. Raises what that raises, in the words of the dispatcher."""
+    try:
+        if attrs.keys() != op.attrs.keys():
+            refuse_attributes(op, attrs)
+        said = op.shape(*arrays, **attrs)
+    except TypeError as error:
+        raise dispatcher.explain_misgiven(op, attrs, error) from error.__cause__
+    return said if type(said) is tuple else (said,)
 
 
 def refuse_attributes(op: Op, attrs: dict[str, Any]) -> None:
@@ -191,20 +202,21 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
                 x.storage.fixed = True  # it is to lie as it is expected to, and need not be computed to tell how it does
         with no_grad():
             return tuple([getattr(x, "_array", x) for x in node._call(op.rule, wrap_gradient(g), needs, True)])  # type: ignore[arg-type]
-    meta_of, kept = node.meta, []
+    meta_of = node.meta
+    kept: list[Any] = []
     if corner.joint:
         _, function, fetch, _ = corner.steps[0]
         arguments = [node._saved(kind, k, needs, False) for kind, k in fetch]
         if _is_wrapped(g, arguments):
             return _pull_now(node, g, needs)
-        came: tuple[bool, ...] | None = (True,) * len(needs)
+        came = (True,) * len(needs)
         if any([x is None for x in given]):
             key = op, tuple([x is None for x in given]), needs
-            came = _come.get(key)
-            if came is None:  # an op says by its results alone which gradients some outputs have no part in
+            if key not in _come:  # an op says by its results alone which gradients some outputs have no part in
                 found = _pull_now(node, g, needs)
                 _come[key] = tuple([x is not None for x in found])
                 return found
+            came = _come[key]
         kernels = _kernels(node, g, needs, None) if on.type == "cpu" else None
         metas = [meta_of[i] if n and c and _has_gradient(op, i) else None for i, (n, c) in enumerate(zip(needs, came, strict=True))]
         return _note_gradient(segment, op, None, function, g, arguments, metas, kernels)

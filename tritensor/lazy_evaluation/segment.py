@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from tritensor.fusion.structure import compute
 from tritensor.ground import shortcuts
 from tritensor.ground.call_site import user_instruction
 from tritensor.ground.device import cpu, device
+from tritensor.ground.process.locks import rlock
 from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.known.cursor import Cursor
@@ -45,7 +45,7 @@ class Segment:
         self.nodes: list[weakref.ref[Any]] = []
         self.leaves: dict[int, Value] = {}
         self.versions: dict[int, tuple[Any, int]] = {}  # of memory that was read, by its array: the counter of writes, and what it said
-        self.lock = threading.RLock()
+        self.lock = rlock()
         self.runs = 0  # how often what waited has run
         self.cursor = Cursor(self)
         self.graph: list[weakref.ref[Any]] = []  # of what a compiled function gave that has left its region open
@@ -209,13 +209,13 @@ class Segment:
                 leaf.array = None  # calls and their values hold each other until they are collected
             self.cursor.rest()
             if failed:
-                error = next(iter(failed.values()))
-                if isinstance(error, MemoryError) and len(calls) > 1:
-                    error.add_note(
+                first = next(iter(failed.values()))
+                if isinstance(first, MemoryError) and len(calls) > 1:
+                    first.add_note(
                         f"{len(calls)} calls had waited, and their results that are held are made together; call tritensor.evaluate(...) "
                         "on some of them earlier, or leave lazy() more often"
                     )
-                raise error
+                raise first
 
     def _written_meanwhile(self) -> RuntimeError | None:
         """The error for memory that was read and has been written since, which no call may compute with."""

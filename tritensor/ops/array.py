@@ -251,6 +251,13 @@ def from_host(x: np.ndarray, on: device) -> Array:
     return out
 
 
+def first_address(x: Array) -> int:
+    """Where an array's first element lies; of a wrapped one that of what it wraps."""
+    if type(x) is WrappedArray:
+        return first_address(x.value._array)
+    return x.pointer if isinstance(x, StridedArray) else int(x.ctypes.data)
+
+
 def same_memory(a: Array, b: Array) -> bool:
     """True where two arrays can touch a common element (by their spans; never wrongly False)."""
     # inside a transform: what lies below is what is written

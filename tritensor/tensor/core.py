@@ -67,8 +67,7 @@ class Tensor(HostValues, Methods):
     _view_path: tuple[Any, ...] | None
     _layout: Any
 
-    # no __init__: a subclass's __new__ may return what as_subclass gives
-    def __new__(cls, *data: Any, device: Any = None) -> Tensor:
+    def __new__(cls, *data: Any, device: Any = None) -> Tensor:  # no __init__: a subclass's may return what as_subclass gives
         # Tensor(3) is a size, Tensor([3]) values: PyTorch's legacy constructor tells them apart by type alone.
         if len(data) == 1 and not isinstance(data[0], int | np.integer):
             given = data[0]
@@ -113,9 +112,9 @@ class Tensor(HostValues, Methods):
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
+        shape = self.shape
         if dim is None:
-            return self.shape
-        shape = self._layout.shape if self._layout is not None else self._array.shape
+            return shape
         if not -len(shape) <= dim < len(shape):
             raise IndexError(f"size: dim {dim} is out of range for shape {shape}")
         return shape[dim]
@@ -246,9 +245,7 @@ class Tensor(HostValues, Methods):
             if value is self:
                 raise GradError("grad: a tensor cannot be its own gradient; assign a clone() of it, or None")
             a, b = value._array, self._array  # building Size and DType objects would cost more than the check
-            alike = type(a) is type(b) or any(
-                [type(x) is LazyArray or getattr(x, "instance", None) is not None for x in (a, b)]
-            )  # kinds may mix
+            alike = type(a) is type(b) or any([type(x) is LazyArray or getattr(x, "instance", None) is not None for x in (a, b)])
             if a.shape != b.shape or a.dtype != b.dtype or not alike or value.device != self.device:
                 raise GradError(
                     f"grad: {value.dtype.name} {tuple(a.shape)} on {value.device} for a tensor of {self.dtype.name} {tuple(b.shape)} "

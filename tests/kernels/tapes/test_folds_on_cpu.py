@@ -24,8 +24,7 @@ from tests.kernels.tapes.sample_tapes import (
     values,
 )
 from tritensor.kernels.parts import reduction
-from tritensor.kernels.parts.rows import moments
-from tritensor.kernels.parts.tapes import on_cpu
+from tritensor.kernels.parts.tapes import moments, on_cpu
 from tritensor.kernels.parts.tapes.tape import Fold, Tape
 from tritensor.kernels.reductions import extrema, sums
 from tritensor.llvm import compiler

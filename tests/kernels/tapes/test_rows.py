@@ -23,7 +23,7 @@ from tritensor.kernels.parts.elementwise import unchanged
 from tritensor.kernels.parts.formulas import activations
 from tritensor.kernels.parts.rows import row_tapes as rows
 from tritensor.kernels.parts.rows import row_walks
-from tritensor.kernels.parts.rows.moments import merged, walked
+from tritensor.kernels.parts.tapes.moments import merged, walked
 from tritensor.kernels.reductions import extrema, sums
 from tritensor.ops.array import CudaArray, to_host
 

@@ -86,7 +86,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "a draw's place reused": (KNOWN + "ending.py", '            call.attrs["seed"], call.attrs["offset"] = seed, offset\n', "            pass\n"),
     "a plan draws as the last time": (KNOWN + "ending.py", "            bound.numbers[k] = call.attrs[name]\n", "            pass\n"),
     # -- the trie
-    "gradients recorded or not: the same path": (KNOWN + "cursor.py", "record.enabled is state.enabled and recording.bind", "recording.bind"),
+    "gradients recorded or not: the same path": (KNOWN + "cursor.py", "record.enabled is state.enabled and bind", "bind"),
     "the same on the quick way": (KNOWN + "door_code.py", " and r.enabled is state__.enabled", ""),
     "numbers of other types are the same": (KNOWN + "door_code.py", "(type__({v}) is r.{p}.kind and {v} == r.{p}.t)", "{v} == r.{p}.t"),
     "-0.0 is 0.0": (KNOWN + "records.py", " and not (type(value) is float and value == 0.0)", ""),

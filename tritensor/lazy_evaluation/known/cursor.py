@@ -14,10 +14,12 @@ from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here, nowhere
 from tritensor.ground.transforms import running
 from tritensor.lazy_evaluation.adoption import adopt
-from tritensor.lazy_evaluation.known import recording
+from tritensor.lazy_evaluation.known.becoming import become
+from tritensor.lazy_evaluation.known.binding import bind, gives_tensors
 from tritensor.lazy_evaluation.known.ending import Ending
 from tritensor.lazy_evaluation.known.freed_graph import FreedGraph
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view, settle_fresh
+from tritensor.lazy_evaluation.known.recording import Writer
 from tritensor.lazy_evaluation.known.records import Hand, Leaf, Record, Several, Trail, View, end_of
 from tritensor.ops import replay
 from tritensor.ops.array import layout_of, same_memory
@@ -76,7 +78,7 @@ class Cursor:
         self.kept: weakref.WeakSet[Leaf] = weakref.WeakSet()  # which may hold a tensor from run to run
         cursors.add(self)
         self.depth = 0
-        self.writer: recording.Writer | None = None  # what notes a new path
+        self.writer: Writer | None = None  # what notes a new path
         self.places: list[tuple[int, int]] = []  # of random numbers that were drawn on the way
         self.given: list[tuple[LazyArray, Any]] = []  # arrays of tensors that were handed out, and these
         self.adopted: list[tuple[Any, Any]] = []  # tensors whose memory is to be written, with the arrays that they had
@@ -112,7 +114,7 @@ class Cursor:
                 self.places.append(default_generator.draw(blocks))
             return found.out.value() if type(found.out) is Several else found.out.t
         if self.follows:
-            if call in self.makers and not recording.gives_tensors(args, named):
+            if call in self.makers and not gives_tensors(args, named):
                 self.depth += 1
                 try:
                     return long(*args, **named)
@@ -132,7 +134,7 @@ class Cursor:
         else:
             known = [at, *at.prev.others] if at.asked is not None else at.prev.others
         for record in known:
-            if record.asked is call and record.enabled is state.enabled and recording.bind(record, args, named) and _may_add(record):
+            if record.asked is call and record.enabled is state.enabled and bind(record, args, named) and _may_add(record):
                 if at.prev is not None and record is not at:
                     self._turn(at.prev, record)
                 elif at.prev is None:
@@ -153,7 +155,7 @@ class Cursor:
         """Run a call, and note it where a path is being written."""
         writer = self.writer
         if writer is None and not self.segment.calls:
-            writer = self.writer = recording.Writer(self)
+            writer = self.writer = Writer(self)
         self.depth += 1
         try:
             if writer is None:
@@ -179,7 +181,7 @@ class Cursor:
         for record in trail.records:
             for leaf, _ in record.bumps:
                 version_of(leaf.t).value -= 1  # it is counted again
-        writer = self.writer = recording.Writer(self)
+        writer = self.writer = Writer(self)
         grads = {id(leaf): (leaf.t, leaf.t._grad) for leaf, _, _ in trail.grads}
         for leaf, was, _ in reversed(trail.grads):
             leaf.t._grad = None if was is None else was.t
@@ -334,7 +336,7 @@ class Cursor:
         try:
             for record in reversed(takers):
                 state.enabled = record.enabled
-                recording.become(record.out, record.repeat())
+                become(record.out, record.repeat())
         finally:
             self.depth -= 1
             state.enabled = enabled

@@ -44,7 +44,9 @@ def arrive(call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -
 
 
 # as doors' own names: with two underscores at the end, which no parameter has
-_names: dict[str, Any] = {"here__": here, "state__": state, "arrive__": arrive, "Exception__": Exception, "type__": type, "ABSENT": ABSENT, "__name__": __name__}
+_names: dict[str, Any] = {
+    "here__": here, "state__": state, "arrive__": arrive, "Exception__": Exception, "type__": type, "ABSENT": ABSENT, "__name__": __name__,
+}  # fmt: skip
 
 
 def install() -> None:
@@ -53,20 +55,22 @@ def install() -> None:
     with _lock:
         if _installed:
             return
-        doors = _template("call_, door_", "a=ABSENT, b=ABSENT, c=ABSENT, /, *more, **named", "abc", " and not more and named == r.named", "(a, b, c, *more)", "named")
+        taken = "a=ABSENT, b=ABSENT, c=ABSENT, /, *more, **named"
+        doors = _template("call_, door_", taken, "abc", " and not more and named == r.named", "(a, b, c, *more)", "named")
 
         def put(f: FunctionType) -> None:
             if f.__code__ in own_codes:
                 _put(f, doors, (ABSENT,) * 3)
 
+        when_opened.append(put)  # first, so that a door which another thread opens now is not missed
         for f in list(door_functions):
             put(f)
-        when_opened.append(put)
-        _put(basic_indexing.getitem, _template("", "a, b, plain_only=False", "ab", " and not plain_only", "(a, b)", "{'plain_only': True} if plain_only else {}"), (False,))
+        named = "{'plain_only': True} if plain_only else {}"
+        _put(basic_indexing.getitem, _template("", "a, b, plain_only=False", "ab", " and not plain_only", "(a, b)", named), (False,))
         _put(Tensor.detach, _template("", "a", "a", "", "(a,)", "{}"), ())
         told = "gradient, retain_graph, create_graph, inputs"  # by these names, too
         backward = _template("", f"a, {told}".replace(",", "=None,") + "=None", "", "", f"(a, {told})", "{}")
-        _put(Tensor.backward, backward, (None, None, False, None))  # type: ignore[arg-type]
+        _put(Tensor.backward, backward, (None, None, False, None))
         _installed = True
 
 
@@ -80,7 +84,7 @@ def _template(free: str, parameters: str, places: str, rest: str, given: str, na
     return code
 
 
-def _put(f: FunctionType, template: CodeType, defaults: tuple[Any, ...]) -> None:
+def _put(f: Any, template: CodeType, defaults: tuple[Any, ...]) -> None:
     """Give a function this code, which calls a twin with the code of before."""
     long = copy_function(f)
     long.__dict__["public"] = f

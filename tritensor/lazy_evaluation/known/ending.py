@@ -61,7 +61,7 @@ class Ending:
     def _run_first(self, homes: Mapping[int, Any]) -> dict[int, Any] | None:
         """The same, and what the next time needs."""
         trail = self.trail
-        sources = {leaf.value: leaf for leaf in trail.leaves}
+        sources: dict[Value, Leaf | Derived] = {leaf.value: leaf for leaf in trail.leaves}
         sources.update({d.value: d for d in trail.derived})
         self.bound = bound = plan_of(self.calls, self.wanted)
         self.leaves = [sources[v] for v in bound.leaves]
@@ -90,7 +90,9 @@ class Ending:
 
 def _there(x: Leaf | Derived) -> Any:
     """The array of what a path reads, in the run of now."""
-    return x.memory if type(x) is Leaf else window_of(x.leaf.memory, x.value.shape, x.value.dtype, x.strides, x.first)  # type: ignore[union-attr]
+    if isinstance(x, Leaf):
+        return x.memory
+    return window_of(x.leaf.memory, x.value.shape, x.value.dtype, x.strides, x.first)
 
 
 def _is_own(array: Any, value: Value) -> bool:

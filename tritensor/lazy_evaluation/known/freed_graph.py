@@ -11,7 +11,7 @@ from tritensor.autograd.modes import state
 from tritensor.fusion.graph import Value
 from tritensor.ground import shortcuts
 from tritensor.ground.thread_state import here
-from tritensor.lazy_evaluation.known.records import Hand, Place, Several, Trail, View
+from tritensor.lazy_evaluation.known.records import Hand, Several, Source, Trail, View
 from tritensor.ops.lazy_array import waiting
 from tritensor.tensor.core import Tensor, new_tensor
 
@@ -28,7 +28,7 @@ class FreedGraph:
     def make(self) -> None:
         """Give the tensors their nodes: their calls are made again on tensors that nobody computes."""
         trail, before = self.trail, (here.segment, here.cursor, here.places, state.enabled)
-        every: list[Place] = [*trail.leaves, *trail.hands, *trail.views]
+        every: list[Source] = [*trail.leaves, *trail.hands, *trail.views]
         now = [p.t for p in every]
         segment = type(trail.hands[0].cursor.segment)()
         segment.cursor.depth = 1
@@ -63,7 +63,7 @@ class FreedGraph:
             t._extra.node = None
 
 
-def _put(out: Place, result: Any) -> None:
+def _put(out: Source, result: Any) -> None:
     """Let places hold what a call has made."""
     if type(out) is Several:
         for place, r in zip(out.hands, result, strict=True):

@@ -115,7 +115,7 @@ class FreedTensor(Tensor):
 
     def __getattr__(self, name: str) -> Any:
         if name == "_node":
-            self._extra.node()
+            self._extra.node()  # type: ignore[union-attr]  # it has one: see settle_fresh
             return self._node
         raise AttributeError(f"'{Tensor.__name__}' object has no attribute {name!r}", name=name, obj=self)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,49 +12,20 @@ from tritensor.autograd.engine import collect_nodes
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.dispatch.plans.door_code import ABSENT
-from tritensor.fusion.graph import Call, Value, Window
+from tritensor.fusion.graph import Call, Value
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here
+from tritensor.lazy_evaluation.adoption import is_adopted
+from tritensor.lazy_evaluation.known.becoming import become
+from tritensor.lazy_evaluation.known.binding import is_there, tensors_in
 from tritensor.lazy_evaluation.known.draws import Draws
-from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
-from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Trail, View, atom, end_of
-from tritensor.ops.array import CudaArray, device_of, element_strides, layout_of, same_memory
+from tritensor.lazy_evaluation.known.fresh import fresh
+from tritensor.lazy_evaluation.known.notes import Notes
+from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Source, View, atom, end_of
+from tritensor.lazy_evaluation.known.same_values import SameValues
+from tritensor.ops.array import device_of, element_strides, first_address, layout_of, same_memory
 from tritensor.ops.lazy_array import LazyArray, compute_now, is_lent
 from tritensor.tensor.core import Tensor
-
-
-class _Notes:
-    """What a function tells while it runs (see dispatch/plans/recorder.py): draws of random numbers, and what makes its calls no function of layouts."""
-
-    def __init__(self) -> None:
-        self.spoiled = ""
-        self.draws: list[int] = []
-        self.steps = ()  # which nobody asks for, but how many there are
-
-    def spoil(self, reason: str) -> None:
-        self.spoiled = self.spoiled or reason
-
-    def note(self, op: Any, *_: Any) -> None:
-        if not op.view:
-            self.spoil(f"{op.name} ran at once")
-
-    def note_call(self, *_: Any) -> None:
-        """A function was called on tensors for its effect on later writes, which runs when the path is left."""
-
-    def note_draw(self, blocks: int | None, place: tuple[int, int]) -> None:
-        if blocks is None:
-            self.spoil("it draws by a generator of its own")
-        else:
-            self.draws.append(blocks)
-
-    def note_alias(self, *_: Any) -> None:
-        """A tensor was made on another one's array."""
-
-    def note_write(self, *_: Any) -> None:
-        self.spoil("it writes to memory that there is")
-
-    def borrow(self, *_: Any) -> None:
-        """Saved values were borrowed."""
 
 
 class Writer:
@@ -67,7 +37,7 @@ class Writer:
         self.prev: Record | None = None
         self.begun_by: Record | None = None  # the first new record
         self.spoiled = ""
-        self.places: dict[int, tuple[weakref.ref[Any], Place]] = {}  # of tensors, by id
+        self.places: dict[int, tuple[weakref.ref[Any], Source]] = {}  # of tensors, by id
         self.storages: dict[int, tuple[weakref.ref[Any], int]] = {}
         self.values: dict[int, Value] = {}  # that each storage holds, by its number
         self.counters: dict[int, tuple[Any, Leaf]] = {}  # of writes to leaves, by their ids
@@ -78,7 +48,7 @@ class Writer:
         self.lay: list[Any] = []  # the arrays that the tensors had which it was given
         self.adopted: dict[int, int] = {}  # the storage numbers of leaves that are written, by their ids
         self.draws = Draws()
-        self.same: dict[Value, Value] = {}  # for values of calls that were repeated, those that stand in the records
+        self.same = SameValues()
 
     def spoil(self, reason: str) -> None:
         """From here on nothing is known of the path."""
@@ -95,7 +65,7 @@ class Writer:
         fresh_leaves = self.fresh_leaves = []
         given = [self._place(v, record, fresh_leaves) for v in args]
         by_name = {k: self._place(v, record, fresh_leaves) for k, v in named.items()}
-        tensors = _tensors_in((*args, *named.values()))
+        tensors = tensors_in((*args, *named.values()))
         told = None not in given and None not in by_name.values()
         if not told and tensors:
             self.spoil("an argument of a kind that is not told again")
@@ -104,9 +74,10 @@ class Writer:
         start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
         counts = self._counters(tensors)
         graph = [_place_in_graph(t, self._known(t)) for t in tensors]
-        grads = [(leaf, leaf.t._grad) for leaf in (*self.leaves, *fresh_leaves) if leaf.tracked]
+        tracked = [leaf for leaf in (*self.leaves, *fresh_leaves) if leaf.tracked]
+        grads = [(leaf, leaf.t._grad) for leaf in tracked if leaf.t is not None]
         freed = self._freed_by(args) if call is Tensor.backward else []
-        notes = _Notes()
+        notes = Notes()
         before, here.noting = here.noting, notes
         try:
             result = long(*args, **named)
@@ -116,15 +87,17 @@ class Writer:
             through = (self.cursor if self.prev is None else self.prev).through
             through[call] = through.get(call, 0) + 1
             return result
-        if any([t._array is not a and not _is_adopted(t._array, a) for t, a in zip(tensors, lay, strict=True)]):
+        if any([t._array is not a and not is_adopted(t._array, a) for t, a in zip(tensors, lay, strict=True)]):
             notes.spoil("it lets a tensor look at another array")
         if not tensors and not notes.spoiled and len(segment.calls) == start and is_there(result):
             self.cursor.makers.add(call)
             return result
         if not told:
             notes.spoil("an argument of a kind that is not told again")
-        record.calls = tuple([self._told(c) for c in segment.calls[start:]])
+        record.calls = tuple([self.same.told(c) for c in segment.calls[start:]])
         record.freed = tuple(freed)
+        if freed and len(grads) < len(tracked):
+            notes.spoil("a gradient of a tensor whose memory others see")
         record.bumps = tuple([(leaf, counter.writer) for leaf, counter, count in counts for _ in range(counter.value - count)])
         if [_place_in_graph(t, self._known(t)) for t in tensors] != graph:
             notes.spoil("a tensor that it was given has another place in the graph")
@@ -159,10 +132,10 @@ class Writer:
 
     def _complete(
         self, record: Record, given: list[Any], by_name: dict[str, Any], args: tuple[Any, ...], named: dict[str, Any], result: Any,
-        fresh_leaves: list[Leaf], seen: set[int], notes: _Notes,
+        fresh_leaves: list[Leaf], seen: set[int], notes: Notes,
     ) -> bool:  # fmt: skip
         """Fill in a record; False where it would not tell all that the call did."""
-        tensors = [*_tensors_in((*args, *named.values())), *[leaf.t._grad for leaf, _, _ in record.grads]]
+        tensors = [*tensors_in((*args, *named.values())), *[leaf.t._grad for leaf, _, _ in record.grads]]
         for leaf in fresh_leaves:
             leaf.value = self.same.get(leaf.value, leaf.value)
             if leaf.memory is not leaf.array or id(leaf.value) in self.known_leaves:
@@ -174,8 +147,8 @@ class Writer:
         out = self._out(result, record, fresh_leaves)
         if derived is None or out is None:
             return False
-        record.writes = self._writes([t for t in (*tensors, *_tensors_in((result,))) if type(t._array) is LazyArray])
-        record.versions = self._versions([*tensors, *_tensors_in((result,))])
+        record.writes = self._writes([t for t in (*tensors, *tensors_in((result,))) if type(t._array) is LazyArray])
+        record.versions = self._versions([*tensors, *tensors_in((result,))])
         record.leaves, record.derived = tuple(fresh_leaves), derived
         self.leaves += fresh_leaves
         self.fresh_leaves = []
@@ -226,8 +199,8 @@ class Writer:
         if retain or create or root._node is None:
             return []
         nodes = {id(n) for n in collect_nodes([root._node])}
-        alive = [(t, place) for mark, place in self.places.values() if isinstance(place, Hand) and place.tracked and (t := mark()) is not None]
-        return [place for t, place in alive if id(t._node) in nodes]
+        tracked = [(mark(), place) for mark, place in self.places.values() if isinstance(place, Hand) and place.tracked]
+        return [place for t, place in tracked if t is not None and id(t._node) in nodes]
 
     def _note_gradients(self, record: Record, before: list[tuple[Leaf, Any]]) -> bool:
         """Note which leaves have another gradient than before; False where somebody else's has changed, or may have."""
@@ -235,7 +208,7 @@ class Writer:
             return True
         if any([leaf.t._node is not None for leaf, _ in before]):
             return False  # the graph goes on to what no record knows
-        found: list[tuple[Leaf, Place | None, Place]] = []
+        found: list[tuple[Leaf, Source | None, Source]] = []
         for leaf, g in before:
             now = leaf.t._grad
             was = None if g is None else self._known(g)
@@ -252,13 +225,13 @@ class Writer:
         return True
 
     # -- places
-    def _known(self, t: Any) -> Place | None:
+    def _known(self, t: Any) -> Source | None:
         found = self.places.get(id(t))
         if found is None or found[0]() is not t or (type(found[1]) is Leaf and found[1].t is not t):  # it was forgotten
             return None
         return found[1]
 
-    def _place(self, value: Any, record: Record, leaves: list[Leaf]) -> Place | None:
+    def _place(self, value: Any, record: Record, leaves: list[Leaf]) -> Source | None:
         """Where an argument comes from; None for what cannot be told again."""
         if isinstance(value, Tensor):
             found = self._known(value)
@@ -268,7 +241,7 @@ class Writer:
                     leaves.append(found)  # type: ignore[arg-type]
                     self.places[id(value)] = weakref.ref(value), found
             return found
-        if type(value) in (list, tuple) and _tensors_in((value,)):
+        if type(value) in (list, tuple) and tensors_in((value,)):
             items = [self._place(v, record, leaves) for v in value]
             return None if None in items else Group(type(value), items)  # type: ignore[arg-type]
         if value is ABSENT or isinstance(value, np.ndarray | np.generic):
@@ -300,11 +273,11 @@ class Writer:
             leaf = next((leaf for leaf in (*self.leaves, *fresh_leaves) if same_memory(leaf.array, array)), None)
             if leaf is None:
                 return None
-            found.append(Derived(value, leaf, tuple(element_strides(array)), _address(array) - _address(leaf.array)))
+            found.append(Derived(value, leaf, tuple(element_strides(array)), first_address(array) - first_address(leaf.array)))
         return tuple(found)
 
     # -- results
-    def _out(self, result: Any, record: Record, fresh_leaves: list[Leaf]) -> Place | None:
+    def _out(self, result: Any, record: Record, fresh_leaves: list[Leaf]) -> Source | None:
         """The place of a result; None for one that is no lazy tensor, nor a view of a leaf, nor one that was given."""
         hands: list[Hand] = []
         found = self._out_of(result, hands, [*self.leaves, *fresh_leaves])
@@ -314,14 +287,14 @@ class Writer:
             record.call = None
         return found
 
-    def _out_of(self, result: Any, hands: list[Hand], leaves: list[Leaf]) -> Place | None:
+    def _out_of(self, result: Any, hands: list[Hand], leaves: list[Leaf]) -> Source | None:
         if isinstance(result, Tensor):
             known = self._known(result)
             if known is not None:
                 return known
             if type(result) is not Tensor:
                 return None
-            hand = self._hand(result) if type(result._array) is LazyArray else self._view(result, leaves)
+            hand: Hand | None = self._hand(result) if type(result._array) is LazyArray else self._view(result, leaves)
             if hand is None:
                 return None
             hands.append(hand)
@@ -347,21 +320,21 @@ class Writer:
             hand.base, hand.lost, hand.steps = base if type(base) is Hand else None, type(base) is not Hand, t._view_path[1:]
             hand.origin = t._extra.origin if t._extra is not None else ""
         elif t._version_counter is not None:
-            hand.twin = next((
-                place for mark, place in self.places.values()
-                if type(place) is Hand and place.storage == hand.storage and place.base is None and getattr(mark(), "_version_counter", None) is t._version_counter
-            ), None)  # fmt: skip
+            same = [(mark(), h) for mark, h in self.places.values() if type(h) is Hand and h.storage == hand.storage and h.base is None]
+            hand.twin = next((h for x, h in same if x is not None and x._version_counter is t._version_counter), None)
         hand.t = fresh(hand)
         return hand
 
     def _versions(self, tensors: list[Any]) -> tuple[tuple[Hand, int], ...]:
         """The hands, none of them a view's, whose memory has been written since it was last looked at, and how often in all."""
-        found = {}
+        found: dict[Hand, int] = {}
         for t in tensors:
             hand = self._known(t)
-            count = 0 if t._version_counter is None else t._version_counter.value
-            if type(hand) is Hand and self.counts.get(hand.base or hand, 0) != count:
-                found[hand.base or hand] = self.counts[hand.base or hand] = count
+            if type(hand) is Hand:
+                root = hand.base or hand
+                root, count = root.twin or root, 0 if t._version_counter is None else t._version_counter.value
+                if self.counts.get(root, 0) != count:
+                    found[root] = self.counts[root] = count
         return tuple(found.items())
 
     def _view(self, t: Any, leaves: list[Leaf]) -> View | None:
@@ -369,7 +342,7 @@ class Writer:
         leaf = next((leaf for leaf in leaves if same_memory(leaf.array, array)), None)
         if leaf is None or (t._view_path is None and t._version_counter is not leaf.t._version_counter):
             return None
-        view = View(self.cursor, array, bool(t._tracked), leaf, _address(array) - _address(leaf.array))
+        view = View(self.cursor, array, bool(t._tracked), leaf, first_address(array) - first_address(leaf.array))
         view.t = fresh(view)
         return view
 
@@ -387,7 +360,7 @@ class Writer:
         for t in tensors:
             storage = t._array.storage
             number = self._number(storage)
-            value = self._of_path(storage.value)
+            value = self.same.of(storage.value)
             if value is not None and self.values[number] is not value:
                 found[number] = self.values[number] = value
         return tuple(found.items())
@@ -427,33 +400,13 @@ class Writer:
             self.draws.note(again, mine)
             again.at, again.who = mine.at, mine.who  # the line that is being left is another
             self.same.update([(y, x) for x, y in zip(mine.results, again.results, strict=True) if x is not None and y is not None])
-        lies = {(d.value.shape, d.value.dtype, d.strides, d.first + _address(d.leaf.array)): d.value for d in record.derived}
+        lies = {(d.value.shape, d.value.dtype, d.strides, d.first + first_address(d.leaf.array)): d.value for d in record.derived}
         for value in read:
-            found = lies.get((value.shape, value.dtype, value.strides, _address(value.array)))
+            found = lies.get((value.shape, value.dtype, value.strides, first_address(value.array)))
             if found is None:
                 return False
             self.same[value] = found
         return True
-
-    def _told(self, call: Call) -> Call:
-        """A call as the path has it: on the values that its records have made."""
-        if not self.same:
-            return call
-        told = copy(call)
-        told.inputs = self._of_path(call.inputs)
-        if call.kernels:
-            told.kernels = tuple([(k, self._of_path(given), picks) for k, given, picks in call.kernels])
-        for value in call.results:
-            if value is not None:
-                value.call = told
-        return told
-
-    def _of_path(self, x: Any) -> Any:
-        if type(x) is Value:
-            return self.same.get(x, x)
-        if type(x) is Window:
-            return x._replace(value=self._of_path(x.value))
-        return tuple([self._of_path(y) for y in x]) if type(x) is tuple else x
 
     def met(self, t: Any, hand: Hand) -> None:
         """A tensor has become what a call gave."""
@@ -465,7 +418,7 @@ class Writer:
     def hold(self, storage: Any, number: int) -> None:
         """Some memory is that of a number, and holds its value of now."""
         self.storages[id(storage)] = weakref.ref(storage), number
-        self.values[number] = self._of_path(storage.value)
+        self.values[number] = self.same.of(storage.value)
 
     # -- the end
     def finish(self) -> None:
@@ -493,106 +446,10 @@ class Writer:
             cursor.branch(first.prev, first)
 
 
-def become(out: Place, result: Any, writer: Writer | None = None) -> None:
-    """Let tensors that were handed out be what a call has made."""
-    if type(out) is Several:
-        for place, r in zip(out.hands, result, strict=True):
-            become(place, r, writer)
-    elif isinstance(out, Hand) and type(out.t) is FreshTensor:
-        _transplant(out.t, result)
-        if writer is not None:
-            writer.met(out.t, out)
-
-
-def _place_in_graph(t: Any, place: Place | None) -> Any:
+def _place_in_graph(t: Any, place: Source | None) -> Any:
     """What is to stay of a tensor's place in the graph when a path is followed: of one that the path makes, whether it has one."""
     return _tracked(t) if type(place) is Hand else (_tracked(t), _node(t))
 
 
 _tracked, _node = (Tensor.__dict__[n].__get__ for n in ("_tracked", "_node"))
 
-
-def _is_adopted(array: Any, before: Any) -> bool:
-    """Whether an array is memory that is written when a path runs, and another array looked at it before."""
-    return type(array) is LazyArray and array.storage.home is not None and same_memory(array.storage.home, before)
-
-
-def is_there(result: Any) -> bool:
-    """Whether a result is of tensors that have their arrays."""
-    found = _tensors_in((result,))
-    return bool(found) and all([type(t) is not FreshTensor and type(t._array) is not LazyArray for t in found])
-
-
-def gives_tensors(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Whether there are tensors among arguments."""
-    return bool(_tensors_in((*args, *named.values())))
-
-
-def bind(record: Record, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Whether a call is that of a record, whose leaves take the tensors that it is given."""
-    if len(args) != record.count or named.keys() != record.by_name.keys():
-        return False
-    changed: list[tuple[Leaf, Any]] = []
-    pairs = [*zip(record.places, args, strict=True), *[(p, named[k]) for k, p in record.by_name.items()]]
-    if not all([_fits(p, v, record, changed) for p, v in pairs]):
-        return False
-    for leaf, t in changed:
-        leaf.t = t
-    return True
-
-
-def _fits(place: Any, value: Any, record: Record, changed: list[tuple[Leaf, Any]]) -> bool:
-    kind = type(place)
-    if kind is Group:
-        return type(value) is place.make and len(value) == len(place.items) and all(
-            [_fits(p, v, record, changed) for p, v in zip(place.items, value, strict=True)]
-        )  # fmt: skip
-    if kind is Leaf:
-        if place.first is not record:
-            return value is place.t
-        return isinstance(value, Tensor) and type(value) is not FreshTensor and _lies_as(value, place) and not changed.append((place, value))  # type: ignore[func-returns-value]
-    if value is place.t:
-        return True
-    return kind is Place and type(value) is place.kind and bool(value == place.t)
-
-
-def _lies_as(t: Any, leaf: Leaf) -> bool:
-    """Whether a tensor may stand for a leaf."""
-    if t._tracked != leaf.tracked or hasattr(type(t), "becomes"):
-        return False
-    compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
-    return layout_of(t._array) is leaf.layout and not is_lent(t)
-
-
-def _tensors_in(values: Any) -> list[Any]:
-    found: list[Any] = []
-    for v in values:
-        if isinstance(v, Tensor):
-            found.append(v)
-        elif type(v) in (tuple, list) or hasattr(v, "_fields"):
-            found += _tensors_in(v)
-    return found
-
-
-_SLOTS = ("_array", "_node", "_tracked", "_version_counter", "_extra", "_view_path", "_grad", "_layout")
-
-
-def _transplant(t: Any, made: Any) -> None:
-    """Let a fresh tensor be what a call has made, in the place of that."""
-    t.__class__ = Tensor
-    for name in _SLOTS:
-        setattr(t, name, getattr(made, name))
-    t._layout = None
-    if type(t._array) is LazyArray:
-        t._array.shown_by(t)
-    if made._view_path is not None:  # its base knows it by its id
-        views = made._view_path[0]._extra.views
-        views.fresh.pop(id(made), None)
-        views.fresh[id(t)] = weakref.ref(t)
-
-
-def _address(array: Any) -> int:
-    return array.pointer if type(array) is CudaArray else int(array.ctypes.data)
-
-
-_ = Trail

@@ -55,7 +55,7 @@ class Group(Place):
 
     __slots__ = ("items", "make")
 
-    def __init__(self, make: Any, items: list[Place]) -> None:
+    def __init__(self, make: Any, items: list[Source]) -> None:
         super().__init__(None)
         self.make, self.items = make, items
 
@@ -104,12 +104,15 @@ class View(Hand):
         self.leaf = leaf
 
 
+Source = Place | Hand  # where a tensor comes from
+
+
 class Several(Place):
     """Several results in one tuple, made anew at each call."""
 
     __slots__ = ("hands", "make")
 
-    def __init__(self, hands: tuple[Place, ...], make: Callable[[list[Any]], Any]) -> None:
+    def __init__(self, hands: tuple[Source, ...], make: Callable[[list[Any]], Any]) -> None:
         self.hands, self.make = hands, make
         super().__init__(None)
 
@@ -137,8 +140,8 @@ class Record:
     def __init__(self, prev: Record | None, call: Any) -> None:
         self.prev, self.call, self.asked = prev, call, call
         self.a = self.b = self.c = NOTHING
-        self.places: tuple[Place, ...] = ()
-        self.by_name: dict[str, Place] = {}
+        self.places: tuple[Source, ...] = ()
+        self.by_name: dict[str, Source] = {}
         self.count = 0
         self.named: Any = {}
         self.out: Any = NOTHING
@@ -151,7 +154,7 @@ class Record:
         self.versions: tuple[tuple[Hand, int], ...] = ()
         self.derived: tuple[Derived, ...] = ()
         self.draws: tuple[tuple[Call, int], ...] = ()
-        self.grads: tuple[tuple[Leaf, Place | None, Place], ...] = ()
+        self.grads: tuple[tuple[Leaf, Source | None, Source], ...] = ()
         self.freed: tuple[Hand, ...] = ()
         self.adopted: tuple[tuple[Leaf, int], ...] = ()
         self.bumps: tuple[tuple[Leaf, str], ...] = ()

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.strides import contiguous_strides, memory_extent
-from tritensor.ground.transforms import WrappedArray
-from tritensor.ops.array import Array, as_strided, device_of, element_strides, empty, is_contiguous
+from tritensor.ops.array import Array, as_strided, device_of, element_strides, empty, first_address, is_contiguous
 from tritensor.ops.lazy_array import compute_now, run_before_write
 from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import registry
@@ -44,7 +43,7 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
     if memory is None or x._array.dtype != root._array.dtype:
         _move_to_own_memory(x, shape, strides)
         return
-    first = (find_address(x._array) - find_address(memory)) // memory.itemsize if x._array.size else 0
+    first = (first_address(x._array) - first_address(memory)) // memory.itemsize if x._array.size else 0
     end = first + int(memory_extent(shape, strides)[1]) + 1 if 0 not in shape else first
     # Other tensors look at this memory: they all have to move to the longer one.
     if end > memory.size:
@@ -73,16 +72,9 @@ def _move_to_own_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, .
     x._set_array(as_strided(memory, shape, strides))
 
 
-def find_address(a: Array) -> int:
-    """Where an array's first element lies; of a wrapped one that of what it wraps."""
-    if type(a) is WrappedArray:
-        return find_address(a.value._array)
-    return a.pointer if isinstance(a, StridedArray) else int(a.ctypes.data)
-
-
 def _span(a: Array) -> tuple[int, int]:
     """Addresses of the first byte that an array reaches, and behind the last."""
-    at = find_address(a)
+    at = first_address(a)
     if a.size == 0:
         return at, at
     low, high = memory_extent(a.shape, element_strides(a))
@@ -121,7 +113,7 @@ def _move_tensors(root: Tensor, memory: Array, longer: Array) -> None:
 
 
 def _same_window(a: Any, memory: Array, longer: Array) -> Array:
-    at = find_address(a) - find_address(memory)
+    at = first_address(a) - first_address(memory)
     if isinstance(longer, StridedArray):
         return type(longer)(longer.storage, a.shape, a.dtype, a.strides, (at + longer.offset * longer.itemsize) // a.itemsize)
     return np.ndarray(a.shape, a.dtype, longer.view(np.uint8), at, a.strides)  # type: ignore[call-overload, no-any-return]
@@ -140,7 +132,7 @@ def _record_path(root: Tensor, view: Tensor) -> None:
         extra.origin = ""
     window = {
         "shape": tuple(view._array.shape), "strides": element_strides(view._array),
-        "offset": (find_address(view._array) - find_address(base)) // base.itemsize,
+        "offset": (first_address(view._array) - first_address(base)) // base.itemsize,
     }  # fmt: skip
     flatten = registry["reshape"], {"shape": (base.size,)}, ((base.shape, base.dtype),)
     view._view_path = (root, flatten, (registry["as_strided"], window, (((base.size,), base.dtype),)))

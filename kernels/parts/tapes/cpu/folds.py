@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.kernels.parts import backends, reduction
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
-from tritensor.kernels.parts.rows.moments import merged
+from tritensor.kernels.parts.tapes.moments import merged
 from tritensor.llvm import simd_functions as native
 from tritensor.llvm.simd import Code, Vector, select
 

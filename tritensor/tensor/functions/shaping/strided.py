@@ -16,10 +16,9 @@ from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.strides import MemoryFormat, memory_extent, memory_order
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import as_strided as memory_window
-from tritensor.ops.array import element_strides, is_contiguous, reshape_strides
+from tritensor.ops.array import element_strides, first_address, is_contiguous, reshape_strides
 from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.overlaps import has_own_cells
-from tritensor.tensor.aliasing.resizing import find_address
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, ensure_extra, new_tensor
 from tritensor.tensor.functions.shaping.reshaping import parse_sizes, reshape_to
@@ -64,7 +63,7 @@ def _find_base(x: Tensor) -> Tensor:
 
 def _find_offset(x: Tensor) -> int:
     """Elements between the start of the memory and x's first element."""
-    return (find_address(x._array) - find_address(_find_base(x)._array)) // x._array.itemsize
+    return (first_address(x._array) - first_address(_find_base(x)._array)) // x._array.itemsize
 
 
 @function(free=False)

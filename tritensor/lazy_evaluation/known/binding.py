@@ -1,0 +1,74 @@
+"""Binding of a call to a record: whether it is given what the record was, or what may stand in that's place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.lazy_evaluation.known.fresh import FreshTensor
+from tritensor.lazy_evaluation.known.records import Group, Leaf, Place, Record
+from tritensor.ops.array import layout_of
+from tritensor.ops.lazy_array import LazyArray, compute_now, is_lent
+from tritensor.tensor.core import Tensor
+
+
+def is_there(result: Any) -> bool:
+    """Whether a result is of tensors that have their arrays."""
+    found = tensors_in((result,))
+    return bool(found) and all([type(t) is not FreshTensor and type(t._array) is not LazyArray for t in found])
+
+
+def gives_tensors(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether there are tensors among arguments."""
+    return bool(tensors_in((*args, *named.values())))
+
+
+def bind(record: Record, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether a call is that of a record, whose leaves take the tensors that it is given."""
+    if len(args) != record.count or named.keys() != record.by_name.keys():
+        return False
+    changed: list[tuple[Leaf, Any]] = []
+    pairs = [*zip(record.places, args, strict=True), *[(p, named[k]) for k, p in record.by_name.items()]]
+    if not all([_fits(p, v, record, changed) for p, v in pairs]):
+        return False
+    for leaf, t in changed:
+        leaf.t = t
+    return True
+
+
+def _fits(place: Any, value: Any, record: Record, changed: list[tuple[Leaf, Any]]) -> bool:
+    kind = type(place)
+    if kind is Group:
+        return type(value) is place.make and len(value) == len(place.items) and all(
+            [_fits(p, v, record, changed) for p, v in zip(place.items, value, strict=True)]
+        )  # fmt: skip
+    if kind is Leaf:
+        if place.first is not record:
+            return value is place.t
+        if not isinstance(value, Tensor) or type(value) is FreshTensor or not _lies_as(value, place):
+            return False
+        if any([leaf is place and t is not value for leaf, t in changed]):  # it was given twice
+            return False
+        changed.append((place, value))
+        return True
+    if value is place.t:
+        return True
+    return kind is Place and type(value) is place.kind and bool(value == place.t)
+
+
+def _lies_as(t: Any, leaf: Leaf) -> bool:
+    """Whether a tensor may stand for a leaf."""
+    if t._tracked != leaf.tracked or hasattr(type(t), "becomes"):
+        return False
+    compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
+    return layout_of(t._array) is leaf.layout and not is_lent(t)
+
+
+def tensors_in(values: Any) -> list[Any]:
+    """The tensors among values, and among what these hold."""
+    found: list[Any] = []
+    for v in values:
+        if isinstance(v, Tensor):
+            found.append(v)
+        elif type(v) in (tuple, list) or hasattr(v, "_fields"):
+            found += tensors_in(v)
+    return found
