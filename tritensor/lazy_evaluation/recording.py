@@ -173,7 +173,7 @@ def leave_path() -> None:
 # -- gradients
 def as_lazy(array: Any, segment: Segment) -> LazyArray:
     """An array as a lazy one, which names it."""
-    if type(array) is LazyArray or not isinstance(array, np.ndarray | StridedArray):  # inside a transform: that sees to it
+    if type(array) in (LazyArray, MetaArray) or not isinstance(array, np.ndarray | StridedArray):  # inside a transform: that sees to it
         return array
     return segment.hold(segment.leaf(array))
 
@@ -189,7 +189,7 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         segment = next((x.storage.segment for x in given if type(x) is LazyArray and x.storage.value is not None), None)
     on = device_of(first)
     corner = op.cpu_backward if on.type == "cpu" else op.backward
-    if segment is None or node.meta is None:
+    if segment is None or node.meta is None or on.type == "meta":
         return _pull_now(node, g, needs)
     if corner is None:
         assert op.rule is not None
