@@ -24,7 +24,7 @@ from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.lazy_evaluation.adoption import adopt, may_adopt
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
 from tritensor.ops.array import device_of, element_strides
-from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, is_lent, is_shared, run_before_write, settle
+from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, is_lent, is_shared, run_before_write, settle, show_computed
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op
 from tritensor.ops.table.description import bare_signature
@@ -330,7 +330,7 @@ def write(x: Any, value: Any) -> None:
     if here.segment is not None and here.cursor.follows and type(x._array) is not LazyArray and not may_adopt(x, here.segment):
         here.segment.settle()  # it ends what waits, in every run
     leave_path()
-    compute_now(*[t for t in (x,) if type(t._array) is LazyArray and not t._array.pending])
+    show_computed(x)
     if type(x._array) is not LazyArray and (here.segment is None or not adopt(x, here.segment)):
         copy_into(x._array, value._array)
         return

@@ -315,6 +315,12 @@ def compute_now(*tensors: Any) -> None:
             t._set_array(t._array.settled())
 
 
+def show_computed(t: Any) -> None:
+    """Give a tensor that looks at a lazy array which is there its computed array: nothing changes that calls read."""
+    if type(t._array) is LazyArray and not t._array.pending:
+        t._array, t._layout = t._array.settled(), None
+
+
 @contextmanager
 def at_once(*tensors: Any) -> Iterator[None]:
     """Inside, ops run as they are called; tensors that they are given are computed first, as what is lazy would be noted all the same."""

@@ -135,6 +135,8 @@ class Cursor:
             known = [at, *at.prev.others] if at.asked is not None else at.prev.others
         for record in known:
             if record.asked is call and record.enabled is state.enabled and bind(record, args, named) and _may_add(record):
+                if self.at is not at:  # looking at what was given has left the path
+                    return None
                 if at.prev is not None and record is not at:
                     self._turn(at.prev, record)
                 elif at.prev is None:

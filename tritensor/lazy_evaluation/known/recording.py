@@ -24,7 +24,7 @@ from tritensor.lazy_evaluation.known.notes import Notes
 from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Source, View, atom, end_of
 from tritensor.lazy_evaluation.known.same_values import SameValues
 from tritensor.ops.array import device_of, element_strides, first_address, layout_of, same_memory
-from tritensor.ops.lazy_array import LazyArray, compute_now, is_lent
+from tritensor.ops.lazy_array import LazyArray, is_lent, show_computed
 from tritensor.tensor.core import Tensor
 
 
@@ -249,7 +249,7 @@ class Writer:
         return atom(value)
 
     def _leaf(self, t: Any) -> Leaf | None:
-        compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
+        show_computed(t)
         if is_lent(t):
             return None
         array = t._array
