@@ -23,7 +23,7 @@ from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.lazy_evaluation.adoption import adopt, may_adopt
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
-from tritensor.ops.array import device_of, element_strides
+from tritensor.ops.array import device_of, element_strides, refuse_no_kernel_type
 from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, is_lent, is_shared, run_before_write, settle, show_computed
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op
@@ -122,6 +122,7 @@ def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], sp
         call = Call(op, FORWARD, tuple([segment.operand(a) for a in arrays]), attributes(op, attrs), user_instruction())
         results = []
         for k, spec in enumerate(specs):
+            refuse_no_kernel_type(spec.dtype, on)
             shape = tuple(map(index, spec.shape))  # numpy's arrays of one number among them
             results.append(segment.new(call, k, shape, spec.dtype, meta.result_strides(op, shape, arrays, attrs), on))
         call.results = tuple([r.storage.value for r in results])

@@ -147,8 +147,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, on: device, strides: tuple[in
         return np.empty([shape[d] for d in order], dtype).transpose(np.argsort(order))
     if on.type == "meta":
         return empty_meta(shape, dtype, strides)
-    if dtypes.of(dtype).triton is None:
-        raise _no_kernel_type(dtype, on)
+    refuse_no_kernel_type(dtype, on)
     return CudaArray(allocate(math.prod(shape) * dtype.itemsize, on), shape, dtype, strides)
 
 
@@ -201,11 +200,12 @@ def _in_c_order(x: np.ndarray) -> np.ndarray:
     return y
 
 
-def _no_kernel_type(dtype: np.dtype, on: device) -> DeviceError:
-    """The error for a type that kernels do not know yet."""
-    return DeviceError(
-        f"{dtypes.of(dtype).name} lives on the CPU only, no kernel takes it; keep the tensor there or use .real/.imag, asked for: {on}"
-    )
+def refuse_no_kernel_type(dtype: np.dtype, on: device) -> None:
+    """Raise DeviceError for a type that kernels do not know."""
+    if on.type != "cpu" and dtypes.of(dtype).triton is None:
+        raise DeviceError(
+            f"{dtypes.of(dtype).name} lives on the CPU only, no kernel takes it; keep the tensor there or use .real/.imag, asked for: {on}"
+        )
 
 
 def empty_like(x: Array, dtype: np.dtype | None = None) -> Array:
