@@ -122,7 +122,8 @@ def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], sp
         call = Call(op, FORWARD, tuple([segment.operand(a) for a in arrays]), attributes(op, attrs), user_instruction())
         results = []
         for k, spec in enumerate(specs):
-            refuse_no_kernel_type(spec.dtype, on)
+            if on.type == "cuda":
+                refuse_no_kernel_type(op.name, spec.dtype)
             shape = tuple(map(index, spec.shape))  # numpy's arrays of one number among them
             results.append(segment.new(call, k, shape, spec.dtype, meta.result_strides(op, shape, arrays, attrs), on))
         call.results = tuple([r.storage.value for r in results])
