@@ -11,8 +11,6 @@ import numpy as np
 
 from tritensor.autograd.node import FREED, Node
 from tritensor.fusion.graph import WRITE, WRITE_OP, Call, Value, Window, needed
-from tritensor.fusion.running import run_calls
-from tritensor.fusion.structure import compute
 from tritensor.ground import shortcuts
 from tritensor.ground.call_site import user_instruction
 from tritensor.ground.device import cpu, device
@@ -23,7 +21,6 @@ from tritensor.lazy_evaluation.known.cursor import Cursor
 from tritensor.lazy_evaluation.known.fresh import FreshTensor
 from tritensor.lazy_evaluation.known.records import Trail
 from tritensor.lazy_evaluation.regions import close_region, go_on, is_left_open
-from tritensor.lazy_evaluation.storing import copied, store_results
 from tritensor.ops.array import device_of, element_strides, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, is_shared, waiting
 from tritensor.ops.strided_array import StridedArray
@@ -73,6 +70,8 @@ class Segment:
         found = self.leaves.get(id(array))
         if found is None:
             if is_shared(array):  # as it is now
+                from tritensor.lazy_evaluation.storing import copied
+
                 array = copied(array, tuple(element_strides(array)))
                 self.leaves[id(array)] = found = Value(tuple(array.shape), array.dtype, tuple(element_strides(array)), cpu, array=array)
                 return found
@@ -162,6 +161,11 @@ class Segment:
         return len(nodes) < len(held) or any([n is not None and n.inputs is not FREED and n.outputs is not FREED for n in nodes])
 
     def _run(self, storage: PendingStorage | None, everything: bool) -> None:
+        # kernels are read when something runs, not when a region opens
+        from tritensor.fusion.running import run_calls
+        from tritensor.fusion.structure import compute
+        from tritensor.lazy_evaluation.storing import store_results
+
         with self.lock:
             if storage is not None and storage.value is None:
                 return  # another thread was faster

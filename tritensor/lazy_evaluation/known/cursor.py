@@ -16,7 +16,6 @@ from tritensor.ground.transforms import running
 from tritensor.lazy_evaluation.adoption import adopt
 from tritensor.lazy_evaluation.known.becoming import become
 from tritensor.lazy_evaluation.known.binding import bind, gives_tensors
-from tritensor.lazy_evaluation.known.ending import Ending
 from tritensor.lazy_evaluation.known.freed_graph import FreedGraph
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view, settle_fresh
 from tritensor.lazy_evaluation.known.recording import Writer
@@ -287,6 +286,8 @@ class Cursor:
         held = tuple([k for k, h in enumerate(hands) if getrefcount(h.t) > _UNHELD])
         ending = last.ends.get(held)
         if ending is None:
+            from tritensor.lazy_evaluation.known.ending import Ending  # which reads kernels
+
             ending = last.ends[held] = Ending(trail, [hands[k] for k in held])
         if takers is None or not ending.may_run or not all([leaf.t._layout is leaf.layout or layout_of(leaf.memory) is leaf.layout for leaf in trail.leaves]):
             self.leave()
