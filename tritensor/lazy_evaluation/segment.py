@@ -122,7 +122,7 @@ class Segment:
 
     def reads(self, array: Any) -> bool:
         """Whether a waiting call reads memory of an array."""
-        return any([v.array is not None and same_memory(v.array, array) for v in self.leaves.values()])
+        return any([v.array is not None and same_memory(v.array, array) for v in tuple(self.leaves.values())])  # other threads ask, too
 
     # -- what comes out
     def settle(self, storage: PendingStorage | None = None, everything: bool = False, why: str = "") -> None:
