@@ -132,8 +132,8 @@ def export(
     fold = do_constant_folding and export_params
     run_waiting()  # of a lazy program: the trace sees tensors that are there
     state = [x for x in (*model.parameters(), *model.buffers()) if not is_lazy(x)] if isinstance(model, Module) else []
-    given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
-    with _in_export(), select_model_mode_for_export(model, training), at_once(*state, *given):
+    sample = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+    with _in_export(), select_model_mode_for_export(model, training), at_once(*state, *sample):
         found, given = trace_runs(model, inputs, axes)
     _warn_of_writes(found[0], inputs)
     merged = MergedTrace(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.lazy_evaluation.known.fresh import FreshTensor
-from tritensor.lazy_evaluation.known.records import Group, Leaf, Place, Record
+from tritensor.lazy_evaluation.known.records import Group, Hand, Leaf, Place, Record, Source, is_same
 from tritensor.ops.array import layout_of
 from tritensor.ops.lazy_array import LazyArray, is_lent, show_computed
 from tritensor.tensor.core import Tensor
@@ -52,7 +52,7 @@ def _fits(place: Any, value: Any, record: Record, changed: list[tuple[Leaf, Any]
         return True
     if value is place.t:
         return True
-    return kind is Place and type(value) is place.kind and bool(value == place.t)
+    return kind is Place and is_same(place.t, value)
 
 
 def _lies_as(t: Any, leaf: Leaf) -> bool:
@@ -61,6 +61,14 @@ def _lies_as(t: Any, leaf: Leaf) -> bool:
         return False
     show_computed(t)
     return layout_of(t._array) is leaf.layout and not is_lent(t)
+
+
+def place_in_graph(t: Any, place: Source | None) -> Any:
+    """What is to stay of a tensor's place in the graph when a path is followed: of one that the path makes, whether it has one."""
+    return _tracked(t) if type(place) is Hand else (_tracked(t), _node(t))
+
+
+_tracked, _node = (Tensor.__dict__[n].__get__ for n in ("_tracked", "_node"))
 
 
 def tensors_in(values: Any) -> list[Any]:

@@ -6,8 +6,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tritensor.autograd.engine import collect_nodes
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
@@ -17,7 +15,7 @@ from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.adoption import is_adopted
 from tritensor.lazy_evaluation.known.becoming import become
-from tritensor.lazy_evaluation.known.binding import is_there, tensors_in
+from tritensor.lazy_evaluation.known.binding import is_there, place_in_graph, tensors_in
 from tritensor.lazy_evaluation.known.draws import Draws
 from tritensor.lazy_evaluation.known.fresh import fresh
 from tritensor.lazy_evaluation.known.notes import Notes
@@ -73,7 +71,7 @@ class Writer:
         self.lay = lay = [t._array for t in tensors]
         start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
         counts = self._counters(tensors)
-        graph = [_place_in_graph(t, self._known(t)) for t in tensors]
+        graph = [place_in_graph(t, self._known(t)) for t in tensors]
         tracked = [leaf for leaf in (*self.leaves, *fresh_leaves) if leaf.tracked]
         grads = [(leaf, leaf.t._grad) for leaf in tracked if leaf.t is not None]
         freed = self._freed_by(args) if call is Tensor.backward else []
@@ -99,7 +97,7 @@ class Writer:
         if freed and len(grads) < len(tracked):
             notes.spoil("a gradient of a tensor whose memory others see")
         record.bumps = tuple([(leaf, counter.writer) for leaf, counter, count in counts for _ in range(counter.value - count)])
-        if [_place_in_graph(t, self._known(t)) for t in tensors] != graph:
+        if [place_in_graph(t, self._known(t)) for t in tensors] != graph:
             notes.spoil("a tensor that it was given has another place in the graph")
         if notes.spoiled or not self._note_gradients(record, grads) or not self._complete(
             record, given, by_name, args, named, result, fresh_leaves, seen, notes
@@ -189,6 +187,7 @@ class Writer:
         plain = len(given) <= 3 and record.prev is not None and not record.draws and not record.bumps and not any([type(p) is Group for p in given])
         if plain and not record.grads and all([type(p) is Place and p.kind is not None for p in by_name.values()]):
             record.named = {k: p.t for k, p in by_name.items()}
+            record.kinds = [type(p.t) for p in by_name.values()]
         else:
             record.call = None
 
@@ -241,12 +240,10 @@ class Writer:
                     leaves.append(found)  # type: ignore[arg-type]
                     self.places[id(value)] = weakref.ref(value), found
             return found
-        if type(value) in (list, tuple) and tensors_in((value,)):
+        if type(value) is list or (type(value) is tuple and tensors_in((value,))):  # lists may change
             items = [self._place(v, record, leaves) for v in value]
             return None if None in items else Group(type(value), items)  # type: ignore[arg-type]
-        if value is ABSENT or isinstance(value, np.ndarray | np.generic):
-            return None
-        return atom(value)
+        return None if value is ABSENT else atom(value)
 
     def _leaf(self, t: Any) -> Leaf | None:
         show_computed(t)
@@ -444,12 +441,4 @@ class Writer:
                 cursor.latest = first
         else:
             cursor.branch(first.prev, first)
-
-
-def _place_in_graph(t: Any, place: Source | None) -> Any:
-    """What is to stay of a tensor's place in the graph when a path is followed: of one that the path makes, whether it has one."""
-    return _tracked(t) if type(place) is Hand else (_tracked(t), _node(t))
-
-
-_tracked, _node = (Tensor.__dict__[n].__get__ for n in ("_tracked", "_node"))
 
