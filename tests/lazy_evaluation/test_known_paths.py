@@ -14,7 +14,6 @@ from tests.lazy_evaluation.memory_programs import PROGRAMS, a, n, program, w
 from tests.lazy_evaluation.programs import WAYS
 from tritensor.ground.thread_state import here
 
-
 # -- arguments that are equal, or the same object, and mean something else
 _dims, _rows = [0], [[1.0, 2.0, 3.0]]
 m = tt.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
