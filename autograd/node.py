@@ -59,14 +59,16 @@ latest = _Latest()
 class Version:
     """The count of writes: how often the memory of a tensor and its views has been written in place, when and by which op last.
 
-    `stamp` is drawn from the counter that numbers the nodes: a node older than the stamp saved what is gone now.
+    `stamp` is drawn from the counter that numbers the nodes: a node older than the stamp saved what is gone now. moved: whether one of these tensors has been
+    let look elsewhere, by `.data =`, so that writes to several pieces of memory are counted.
     """
 
-    __slots__ = ("borrowers", "stamp", "value", "writer")
+    __slots__ = ("borrowers", "moved", "stamp", "value", "writer")
 
     def __init__(self) -> None:
         self.value = self.stamp = 0
         self.writer = ""
+        self.moved = False
         self.borrowers: list[tuple[weakref.ref[Node], int]] | None = None  # nodes that get a copy before the next write: see saved.py
 
     def bump(self, writer: str) -> None:

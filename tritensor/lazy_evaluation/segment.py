@@ -220,7 +220,7 @@ class Segment:
     def _written_meanwhile(self) -> RuntimeError | None:
         """The error for memory that was read and has been written since, which no call may compute with."""
         for counter, seen in self.versions.values():
-            if counter.value != seen:
+            if counter.value != seen and not counter.moved:
                 return RuntimeError(
                     f"lazy: {counter.writer} wrote to memory that waiting calls read; this is a mistake of tritensor's, please report it"
                 )

@@ -36,7 +36,7 @@ def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value], faile
             continue
         if _memory(array) in taken:
             array = copied(array, storage.strides)
-        elif storage.fixed:
+        elif storage.fixed or not storage.guessed:  # a gradient that is handed on may repeat elements
             array = lay(array, storage.strides)
         taken.add(_memory(array))
         found.append((storage, array))

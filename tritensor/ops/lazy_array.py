@@ -99,10 +99,7 @@ def _owner(array: np.ndarray) -> np.ndarray:
 
 
 def run_before_move(array: Any) -> None:
-    """A tensor is about to look at another array than this one: what was passed over and reads it is called first, and its count of writes is no longer
-    that of the memory."""
-    for segment in tuple(waiting):
-        segment.versions.pop(id(array), None)
+    """A tensor is about to look at another array than this one: what was passed over and reads it is called first."""
     for cursor in tuple(following):
         if cursor.reads(array):
             cursor.leave()
@@ -315,6 +312,13 @@ def compute_now(*tensors: Any) -> None:
             t._set_array(t._array.settled())
 
 
+def show_computed(t: Any) -> None:
+    """Give a tensor the array of its lazy one where that has been computed: it is the same memory, so that nothing which waits reads another."""
+    array = t._array
+    if type(array) is LazyArray and not array.pending:
+        t._array, t._layout = array.settled(), None
+
+
 @contextmanager
 def at_once(*tensors: Any) -> Iterator[None]:
     """Inside, ops run as they are called; tensors that they are given are computed first, as what is lazy would be noted all the same."""
@@ -346,8 +350,6 @@ def window_of(whole: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tupl
     in_bytes = tuple([s * dtype.itemsize for s in strides])
     if first == 0 and whole.shape == shape and whole.dtype == dtype and (whole.strides == in_bytes or whole.size <= 1):
         return whole
-    if whole.size == 0:
-        return np.empty(shape, dtype)
     memory, start = _memory_of(whole)
     if 0 in shape:  # there is no element, but a place
         return np.ndarray(shape, dtype, memory, min(start + first, memory.size), in_bytes)

@@ -349,6 +349,8 @@ class Tensor(HostValues, Methods):
                 "of it, or use module.to_empty and load_state_dict(..., assign=True)"
             )
         run_before_move(self._array)
+        if self._version_counter is not None:
+            self._version_counter.moved = True
         self._set_array(value._array)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:

@@ -7,7 +7,7 @@ from typing import Any
 from tritensor.lazy_evaluation.known.fresh import FreshTensor
 from tritensor.lazy_evaluation.known.records import Group, Leaf, Place, Record
 from tritensor.ops.array import layout_of
-from tritensor.ops.lazy_array import LazyArray, compute_now, is_lent
+from tritensor.ops.lazy_array import LazyArray, is_lent, show_computed
 from tritensor.tensor.core import Tensor
 
 
@@ -59,7 +59,7 @@ def _lies_as(t: Any, leaf: Leaf) -> bool:
     """Whether a tensor may stand for a leaf."""
     if t._tracked != leaf.tracked or hasattr(type(t), "becomes"):
         return False
-    compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
+    show_computed(t)
     return layout_of(t._array) is leaf.layout and not is_lent(t)
 
 

@@ -24,7 +24,7 @@ from tritensor.lazy_evaluation.known.notes import Notes
 from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Source, View, atom, end_of
 from tritensor.lazy_evaluation.known.same_values import SameValues
 from tritensor.ops.array import device_of, element_strides, first_address, layout_of, same_memory
-from tritensor.ops.lazy_array import LazyArray, compute_now, is_lent
+from tritensor.ops.lazy_array import LazyArray, is_lent, show_computed
 from tritensor.tensor.core import Tensor
 
 
@@ -96,8 +96,8 @@ class Writer:
             notes.spoil("an argument of a kind that is not told again")
         record.calls = tuple([self.same.told(c) for c in segment.calls[start:]])
         record.freed = tuple(freed)
-        if freed and len(grads) < len(tracked):
-            notes.spoil("a gradient of a tensor whose memory others see")
+        if call is Tensor.backward and (len(grads) < len(tracked) or any([leaf.t._node is not None for leaf, _ in grads])):
+            notes.spoil("a gradient of a tensor that is forgotten, or whose graph goes on to what no record knows")
         record.bumps = tuple([(leaf, counter.writer) for leaf, counter, count in counts for _ in range(counter.value - count)])
         if [_place_in_graph(t, self._known(t)) for t in tensors] != graph:
             notes.spoil("a tensor that it was given has another place in the graph")
@@ -206,8 +206,6 @@ class Writer:
         """Note which leaves have another gradient than before; False where somebody else's has changed, or may have."""
         if not record.freed and not any([leaf.t._grad is not g for leaf, g in before]):
             return True
-        if any([leaf.t._node is not None for leaf, _ in before]):
-            return False  # the graph goes on to what no record knows
         found: list[tuple[Leaf, Source | None, Source]] = []
         for leaf, g in before:
             now = leaf.t._grad
@@ -249,7 +247,7 @@ class Writer:
         return atom(value)
 
     def _leaf(self, t: Any) -> Leaf | None:
-        compute_now(*[t] if type(t._array) is LazyArray and not t._array.pending else [])
+        show_computed(t)
         if is_lent(t):
             return None
         array = t._array
