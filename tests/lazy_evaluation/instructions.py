@@ -172,7 +172,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "from a tensor on": lambda x, y, s: x[tt.tensor(s.number % 2) :] if x.ndim else x,
     "at the largest": lambda x, y, s: x[numeric(x).reshape(-1).argmax() % len(x)] if x.ndim and x.numel() else x,
     "take along": lambda x, y, s: tt.take_along_dim(x, tt.zeros(tuple(x.shape), dtype=tt.long, device=x.device), dim=0) if x.ndim and x.numel() else x,
-    "rows": lambda x, y, s: [r for r in x][: s.number + 1] if x.ndim else x,
+    "rows": lambda x, y, s: list(x)[: s.number + 1] if x.ndim else x,
     "split": lambda x, y, s: x.split([1, x.shape[-1] - 1], dim=-1) if x.ndim and x.shape[-1] else x,
     "repeat": lambda x, y, s: x.repeat(2) if x.ndim == 1 else x.repeat_interleave(2, dim=0) if x.ndim == 2 else x,
     "einsum": matrix(lambda x: small(tt.einsum("ij,kj->ik", x, x)) if x.dtype.is_floating_point else x),

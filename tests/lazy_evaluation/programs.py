@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from tests.lazy_evaluation.instructions import EXACT, ROUGH, WRITES, Step, numer
 from tritensor.ground.thread_state import here
 from tritensor.ops.array import same_memory
 
+_STRIDES = re.compile(r" with strides \([^)]*\)")
 TALKS = (
     "keep", "keep", "drop", "drop", "backward", "backward", "backward", "step", "step", "zero grads", "ask", "ask", "if", "if", "look", "numpy write",
     "shared write", "scale grad", "grad", "number", "region", "print", "evaluate", "hook", "retain", "numpy", "seed", "look on", "no grad", "enable grad",
@@ -81,7 +83,8 @@ class Machine:
                 else:
                     self.do(s, x, y, values)
             except (RuntimeError, TypeError, ValueError, IndexError) as error:
-                self.shown.append((at, s.kind, type(error).__name__, str(error).split("\n")[0]))
+                said = _STRIDES.sub("", str(error).split("\n")[0])  # those of dimensions of one element say nothing
+                self.shown.append((at, s.kind, type(error).__name__, said))
             del x, y
         while modes:
             modes.pop()[1].__exit__(None, None, None)
@@ -119,13 +122,22 @@ def look(x: Any) -> tuple[Any, ...]:
     strides = tuple([0 if n == 1 or x.numel() == 0 else s for n, s in zip(x.shape, x.stride(), strict=True)])
     return (
         str(x.dtype), tuple(x.shape), strides, x._version, x.requires_grad, x.is_leaf, None if x.grad_fn is None else type(x.grad_fn).__name__,
-        x.storage_offset() if x._base is None or same_memory(x._array, x._base._array) else "elsewhere", x._base is None,
+        x.storage_offset() if x.numel() and (x._base is None or same_memory(x._array, x._base._array)) else "elsewhere", x._base is None,
     )  # fmt: skip
 
 
 def glance(x: Any) -> tuple[Any, ...]:
     """What a tensor says of itself without its memory being there."""
-    return str(x.dtype), tuple(x.shape), x._version, x.requires_grad, x.is_leaf, x._base is None, x.is_contiguous(), getattr(x, "mark", None)
+    return (
+        str(x.dtype),
+        tuple(x.shape),
+        x._version,
+        x.requires_grad,
+        x.is_leaf,
+        x._base is None,
+        x.is_contiguous(),
+        getattr(x, "mark", None),
+    )
 
 
 def array(x: Any) -> np.ndarray:

@@ -18,17 +18,21 @@ from tritensor.ops.strided_array import StridedArray, reinterpreted_layout
 
 # Segments with calls that wait: who writes to memory that there is asks them first.
 waiting: set[Any] = set()
-following: set[Any] = set()  # cursors, of threads, that have passed over calls: these, too, are waiting to read (see lazy_evaluation/known/)
+following: set[Any] = (
+    set()
+)  # cursors, of threads, that have passed over calls: these, too, are waiting to read (see lazy_evaluation/known/)
 cursors: weakref.WeakSet[Any] = weakref.WeakSet()  # of threads: what was passed over, too, is waiting to read (see lazy_evaluation/known/)
 
 
 def run_before_write(array: Any) -> None:
-    """Memory of an array is about to be written: calls that wait to read it run first."""
+    """Memory of an array is about to be written: calls that wait to read it run first; all do where it has no elements, as the write is counted for more than
+    can be seen of it."""
+    empty = 0 in array.shape
     for segment in tuple(waiting):
-        if segment.reads(array):
+        if empty or segment.reads(array):
             segment.settle(why="memory that it reads is written")
     for cursor in tuple(following):
-        if cursor.reads(array):
+        if empty or cursor.reads(array):
             cursor.segment.settle(why="memory that it reads is written")
 
 
@@ -98,11 +102,11 @@ def _owner(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def run_before_move(array: Any) -> None:
-    """A tensor is about to look at another array than this one: what was passed over and reads it is called first."""
-    for cursor in tuple(following):
-        if cursor.reads(array):
-            cursor.leave()
+def leave_before_change(t: Any) -> None:
+    """A tensor is about to look at another array, to lie in another way, or to require grad or not: what was passed over and was given it is called first, and
+    it is not taken for what it was."""
+    for cursor in tuple(cursors):
+        cursor.forget(t)
 
 
 class PendingStorage:
@@ -112,7 +116,21 @@ class PendingStorage:
     that it began with (`fixed`). `home` is memory that existed before, which the value is written to; None: the value's memory is taken as it comes.
     """
 
-    __slots__ = ("__weakref__", "device", "failure", "fixed", "guessed", "home", "instead", "nbytes", "number", "real", "segment", "strides", "value")
+    __slots__ = (
+        "__weakref__",
+        "device",
+        "failure",
+        "fixed",
+        "guessed",
+        "home",
+        "instead",
+        "nbytes",
+        "number",
+        "real",
+        "segment",
+        "strides",
+        "value",
+    )
 
     def __init__(self, on: device, nbytes: int, strides: tuple[int, ...], value: Any, segment: Any, home: Any = None) -> None:
         self.device, self.nbytes, self.strides, self.value, self.segment, self.home = on, nbytes, strides, value, segment, home

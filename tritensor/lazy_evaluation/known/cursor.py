@@ -204,6 +204,16 @@ class Cursor:
             for hand in (*trail.hands, *trail.views):
                 hand.t = fresh(hand)
 
+    def forget(self, t: Any) -> None:
+        """A tensor is about to be another one than it was."""
+        if self.follows and any([leaf.t is t for leaf in _trail(self.at.prev).leaves]):  # type: ignore[arg-type]
+            self.leave()
+        found = [leaf for leaf in self.kept if leaf.t is t]
+        if found and self.writer is not None:
+            self.writer.spoil("a tensor that it was given is another one now")
+        for leaf in found:
+            leaf.t = None
+
     def forget_leaf(self, array: Any) -> None:
         """Others than tensors may write to memory from now on: no tensor on it is taken for what it was."""
         for leaf in self.kept:
@@ -321,8 +331,7 @@ class Cursor:
         if views:
             self._take(views, trail)
         for leaf in trail.leaves:
-            if not leaf.tracked or leaf.t._node is not None:  # what a program gives anew each time is not kept for it
-                leaf.t = None
+            leaf.let_go()
 
     def _take(self, held: list[View], trail: Trail) -> None:
         """Have views that are held taken of the memory that is there, as their calls take them."""

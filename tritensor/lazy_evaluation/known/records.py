@@ -7,29 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value
 from tritensor.ground.device import device
+from tritensor.lazy_evaluation.known.places import NOTHING, Place
 from tritensor.ops.array import Layout, device_of, element_strides
 from tritensor.ops.lazy_array import LazyArray
-
-
-class Place:
-    """Where an argument comes from: `t` is what it is in the run of now. `kind` is the type that an equal value may have (None: it must be the same object)."""
-
-    __slots__ = ("kind", "t")
-
-    def __init__(self, t: Any, kind: type | None = None) -> None:
-        self.t, self.kind = t, kind
-
-
-NOTHING = Place(ABSENT)  # an argument that was not given
-_EQUAL = frozenset((int, float, str, bool, slice, tuple, type(None)))
-
-
-def atom(value: Any) -> Place:
-    """The place of a value that no tensor is in; of zero the sign counts, so that it must be the same object."""
-    return Place(value, type(value) if type(value) in _EQUAL and not (type(value) is float and value == 0.0) else None)
 
 
 class Leaf(Place):
@@ -43,6 +25,11 @@ class Leaf(Place):
         self.array: Any = None  # of the run of now, once it was read
         self.first: Record | None = None  # which reads it first, and may be given another
 
+    def let_go(self) -> None:
+        """A run is over: what a program gives anew each time is not kept for the next."""
+        if self.t is not None and (not self.tracked or self.t._node is not None):
+            self.t = None
+
     @property
     def memory(self) -> Any:
         """Its array of now: of one that is written when the path runs, the memory that this writes."""
@@ -51,7 +38,7 @@ class Leaf(Place):
 
 
 class Group(Place):
-    """A list or tuple of arguments with tensors in it."""
+    """A list of arguments, or a tuple with tensors in it."""
 
     __slots__ = ("items", "make")
 
@@ -100,7 +87,9 @@ class View(Hand):
     __slots__ = ("leaf",)
 
     def __init__(self, cursor: Any, array: Any, tracked: bool, leaf: Leaf, first: int) -> None:
-        super().__init__(cursor, tuple(array.shape), tuple(element_strides(array)), array.dtype, device_of(array), tracked, -1, first, False)
+        super().__init__(
+            cursor, tuple(array.shape), tuple(element_strides(array)), array.dtype, device_of(array), tracked, -1, first, False
+        )
         self.leaf = leaf
 
 
