@@ -45,7 +45,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 def increment_version(tensor: Any) -> None:
     """Count a write that the library did not see, to a tensor or to each of several: a backward that needs the old values then raises."""
     for t in [tensor] if hasattr(tensor, "_tracked") else list(tensor):
-        nodes.version_of(t).bump("increment_version")
+        nodes.version_of(t).bump_loosely("increment_version")
 
 
 class saved_tensors_hooks:

@@ -59,15 +59,22 @@ latest = _Latest()
 class Version:
     """The count of writes: how often the memory of a tensor and its views has been written in place, when and by which op last.
 
-    `stamp` is drawn from the counter that numbers the nodes: a node older than the stamp saved what is gone now.
+    `stamp` is drawn from the counter that numbers the nodes: a node older than the stamp saved what is gone now. loose: whether it counts more than
+    the writes to one piece of memory, as one of these tensors has come to look elsewhere (`.data =`), or otherwise (`t_`), or the user counts.
     """
 
-    __slots__ = ("borrowers", "stamp", "value", "writer")
+    __slots__ = ("borrowers", "loose", "stamp", "value", "writer")
 
     def __init__(self) -> None:
         self.value = self.stamp = 0
         self.writer = ""
+        self.loose = False
         self.borrowers: list[tuple[weakref.ref[Node], int]] | None = None  # nodes that get a copy before the next write: see saved.py
+
+    def bump_loosely(self, writer: str) -> None:
+        """Count what is no write to the memory, but ends what was saved as one does."""
+        self.loose = True
+        self.bump(writer)
 
     def bump(self, writer: str) -> None:
         self.value += 1

@@ -16,7 +16,7 @@ from tritensor.autograd.node import FREED, Branch, ComplexNode, Node, Version, n
 from tritensor.ground import shortcuts
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import GradError
-from tritensor.ground.thread_state import here
+from tritensor.ground.thread_state import here, leave_path
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.table import registry
 
@@ -171,6 +171,7 @@ def push_hooks(hooks: tuple[Pack, Unpack]) -> None:
     """Set hooks on what is saved from now on. Raises RuntimeError where they were refused."""
     if state.saving_refused is not None:
         raise GradError(state.saving_refused)
+    leave_path()
     state.saving = (*state.saving, hooks)
     watch(True)
 

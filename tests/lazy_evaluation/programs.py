@@ -3,201 +3,39 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import gc
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 import tritensor as tt
+from tests.lazy_evaluation.instructions import EXACT, ROUGH, WRITES, Step, numeric, small
 from tritensor.ground.thread_state import here
+from tritensor.ops.array import same_memory
 
-F = tt.nn.functional
-
-
-class Step(NamedTuple):
-    """One instruction: `i`, `j` choose among the values there are, `number` is a number or an axis, `flag` a way to do it."""
-
-    kind: str
-    i: int
-    j: int
-    number: int
-    flag: bool
-
-
-def small(x: Any) -> Any:
-    """Numbers that stay exact: within eight of zero."""
-    return x.clamp(-8, 8)
-
-
-def fits(x: Any, y: Any) -> bool:
-    """Whether y broadcasts to x's shape."""
-    return y.ndim <= x.ndim and all([b in (1, a) for a, b in zip(x.shape[::-1], y.shape[::-1], strict=False)])
-
-
-def numeric(x: Any) -> Any:
-    return x.long() if x.dtype == tt.bool else x
-
-
-def floating(x: Any) -> Any:
-    return x if x.dtype.is_floating_point else x.float()
-
-
-def pair(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """A function of two values, of which the second is a number where it does not fit."""
-    return lambda x, y, s: f(numeric(x), numeric(y) if fits(x, y) else s.number)
-
-
-def matrix(f: Callable[[Any], Any]) -> Callable[..., Any]:
-    return lambda x, y, s: f(x) if x.ndim == 2 else x
-
-
-def axis(x: Any, s: Step) -> int:
-    return s.number % x.ndim if x.ndim else 0
-
-
-EXACT: dict[str, Callable[..., Any]] = {
-    "neg": lambda x, y, s: -numeric(x),
-    "abs": lambda x, y, s: abs(numeric(x)),
-    "relu": lambda x, y, s: F.relu(numeric(x)),
-    "clamp": lambda x, y, s: numeric(x).clamp(-s.number - 1, 4),
-    "double it": lambda x, y, s: small(numeric(x) * 2),
-    "square": lambda x, y, s: small(numeric(x) * numeric(x)),
-    "float": lambda x, y, s: x.float(),
-    "half": lambda x, y, s: x.half(),
-    "bfloat16": lambda x, y, s: x.bfloat16(),
-    "double": lambda x, y, s: x.double(),
-    "long": lambda x, y, s: x.long(),
-    "to": lambda x, y, s: x.to(y.dtype),
-    "sign": lambda x, y, s: tt.sign(numeric(x)),
-    "positive": lambda x, y, s: x > s.number,
-    "add": pair(lambda x, y: small(x + y)),
-    "add scaled": pair(lambda x, y: small(tt.add(x, y, alpha=2))),
-    "radd": lambda x, y, s: s.number + numeric(x),
-    "sub": pair(lambda x, y: small(x - y)),
-    "mul": pair(lambda x, y: small(x * y)),
-    "maximum": lambda x, y, s: tt.maximum(numeric(x), numeric(y)) if fits(x, y) else x,
-    "where": pair(lambda x, y: tt.where(x > 0, x, y)),
-    "equal": pair(lambda x, y: x == y),
-    "sum": lambda x, y, s: small(numeric(x).sum(axis(x, s), keepdim=s.flag)) if x.ndim else x,
-    "sum all": lambda x, y, s: small(numeric(x).sum()),
-    "amax": lambda x, y, s: numeric(x).amax(axis(x, s)) if x.ndim and x.numel() else x,
-    "max": lambda x, y, s: numeric(x).max(dim=axis(x, s), keepdim=s.flag) if x.ndim and x.numel() else x,
-    "argmax": lambda x, y, s: numeric(x).argmax(0) if x.ndim and x.numel() else x,
-    "cumsum": lambda x, y, s: small(numeric(x).cumsum(0)) if x.ndim else x,
-    "matmul": lambda x, y, s: small(x @ (y if y.dtype == x.dtype else y.to(x.dtype)).t()) if x.ndim == y.ndim == 2 and x.shape[1] == y.shape[1] and x.dtype.is_floating_point else x,
-    "linear": lambda x, y, s: small(F.linear(x, y)) if x.ndim == y.ndim == 2 and x.shape[1] == y.shape[1] and x.dtype == y.dtype == tt.float32 else x,
-    "t": matrix(lambda x: x.t()),
-    "transpose": matrix(lambda x: x.transpose(0, -1)),
-    "flat": lambda x, y, s: x.reshape(-1),
-    "part": matrix(lambda x: x[:, 1:]),
-    "row": lambda x, y, s: x[0] if x.ndim and len(x) else x,
-    "every other": lambda x, y, s: x[::2] if x.ndim else x,
-    "expand": lambda x, y, s: x.expand(2, *x.shape) if x.ndim < 2 else x[:1].expand(*x.shape),
-    "unsqueeze": lambda x, y, s: x.unsqueeze(s.number % 2) if x.ndim == 1 else x,
-    "squeeze": lambda x, y, s: x.squeeze(),
-    "chunk": lambda x, y, s: x.chunk(2, dim=0) if x.ndim and len(x) else x,
-    "unbind": lambda x, y, s: x.unbind(0) if x.ndim == 2 else x,
-    "narrow": lambda x, y, s: x.narrow(0, 0, 1) if x.ndim and len(x) else x,
-    "flip": lambda x, y, s: x.flip(0) if x.ndim else x,
-    "cat": lambda x, y, s: tt.cat([x, x, y] if x.shape == y.shape and x.dtype == y.dtype else [x, x])[: max(1, len(x))] if x.ndim else x,
-    "stack": lambda x, y, s: tt.stack((x, x), dim=0)[1],
-    "clone": lambda x, y, s: x.clone(),
-    "contiguous": lambda x, y, s: x.contiguous(),
-    "detach": lambda x, y, s: x.detach(),
-    "data": lambda x, y, s: x.data,
-    "itself": lambda x, y, s: x,
-    "gather": lambda x, y, s: x[tt.tensor([0, 0], device=x.device)] if x.ndim and len(x) else x,
-    "mask": lambda x, y, s: x[x > 0],
-    "nonzero": lambda x, y, s: x.nonzero(),
-    "full": lambda x, y, s: x + tt.full(tuple(x.shape), s.number, device=x.device) if x.dtype != tt.bool else x,
-    "zeros": lambda x, y, s: tt.zeros_like(x),
-    "tensor": lambda x, y, s: tt.tensor([1.0, -2.0, float(s.number)], device=x.device),
-    "randint": lambda x, y, s: tt.randint(-3, 4, tuple(x.shape), device=x.device),
-    "dropout": lambda x, y, s: small(F.dropout(floating(x), 0.5)),
-    "bernoulli": lambda x, y, s: tt.bernoulli(tt.full(tuple(x.shape), 0.5, device=x.device)),
-    "tril": matrix(lambda x: x.tril()),
-    "sort": lambda x, y, s: numeric(x).sort(dim=0) if x.ndim else x,
-    "required": lambda x, y, s: floating(x).detach().requires_grad_() if s.flag else floating(x).clone(),
-}  # fmt: skip
-
-ROUGH: dict[str, Callable[..., Any]] = {
-    **{k: EXACT[k] for k in (
-        "neg", "float", "double", "add", "sub", "mul", "radd", "t", "flat", "part", "row", "every other", "expand", "unsqueeze", "chunk", "flip", "cat", "stack",
-        "clone", "contiguous", "detach", "data", "gather", "full", "tril", "sum", "sum all", "matmul", "linear", "square", "cumsum", "required", "zeros", "itself",
-    )},
-    "exp": lambda x, y, s: tt.exp(small(floating(x)) * 0.1),
-    "tanh": lambda x, y, s: tt.tanh(floating(x)),
-    "sigmoid": lambda x, y, s: tt.sigmoid(floating(x)),
-    "gelu": lambda x, y, s: F.gelu(floating(x)),
-    "half": lambda x, y, s: floating(x).half(),
-    "bfloat16": lambda x, y, s: floating(x).bfloat16(),
-    "div": pair(lambda x, y: x / (abs(y) + 1.5)),
-    "mean": lambda x, y, s: floating(x).mean(axis(x, s), keepdim=s.flag) if x.ndim and x.numel() else x,
-    "softmax": lambda x, y, s: floating(x).softmax(-1) if x.ndim else x,
-    "norm": lambda x, y, s: F.layer_norm(floating(x), x.shape[-1:], eps=0.1) if x.ndim == 2 else x,
-    "rand": lambda x, y, s: tt.rand(tuple(x.shape), device=x.device),
-    "randn": lambda x, y, s: tt.randn_like(floating(x)),
-    "scale by a tensor": lambda x, y, s: floating(x) * tt.tensor(0.3, device=x.device),
-}  # fmt: skip
-
-
-def _masked(x: Any, y: Any, s: Step) -> None:
-    x[x > s.number] = 1
-
-
-def _assigned(x: Any, y: Any, s: Step) -> None:
-    x[:1] = s.number
-
-
-def _row_assigned(x: Any, y: Any, s: Step) -> None:
-    if fits(x[-1], y):
-        x[-1] = y
-
-
-def _iadd(x: Any, y: Any, s: Step) -> None:
-    x += s.number
-
-
-WRITES: dict[str, Callable[[Any, Any, Step], Any]] = {
-    "add_": lambda x, y, s: x.add_(y if fits(x, y) and tt.can_cast(y.dtype, x.dtype) else s.number),
-    "mul_": lambda x, y, s: x.mul_(s.number % 3 - 1),
-    "neg_": lambda x, y, s: x.neg_(),
-    "zero_": lambda x, y, s: x.zero_(),
-    "fill_": lambda x, y, s: x.fill_(s.number),
-    "copy_": lambda x, y, s: x.copy_(y if fits(x, y) else tt.zeros((), device=x.device)),
-    "clamp_": lambda x, y, s: x.clamp_(-2, 2),
-    "x[:1] = 1": _assigned,
-    "x[-1] = y": _row_assigned,
-    "x[x > 0] = 1": _masked,
-    "x += 1": _iadd,
-    "masked_fill_": lambda x, y, s: x.masked_fill_(x > 1, s.number),
-    "part add_": lambda x, y, s: x[:1].add_(1),
-    "t add_": lambda x, y, s: x.t().add_(1) if x.ndim == 2 else None,
-    "data add_": lambda x, y, s: x.data.add_(1),
-    "detach mul_": lambda x, y, s: x.detach().mul_(2),
-    "out": lambda x, y, s: tt.add(x, s.number, out=x) if s.flag else tt.mul(x, 2, out=y) if y.shape == x.shape and y.dtype == x.dtype else None,
-    "random_": lambda x, y, s: x.random_(0, 4),
-    "data =": lambda x, y, s: setattr(x, "data", y.detach().clone() if s.flag else y.detach()) if y.shape == x.shape and y.dtype == x.dtype else None,
-    "index_add_": lambda x, y, s: x.index_add_(0, tt.tensor([0, 0], device=x.device), tt.cat([x[:1], x[:1]]).detach()),
-    "set by where": lambda x, y, s: x.copy_(tt.where(x > 0, x, -x)),
-}  # fmt: skip
-
+_STRIDES = re.compile(r" with strides \([^)]*\)")
 TALKS = (
     "keep", "keep", "drop", "drop", "backward", "backward", "backward", "step", "step", "zero grads", "ask", "ask", "if", "if", "look", "numpy write",
-    "shared write", "scale grad", "grad", "number", "region", "print", "evaluate", "hook", "retain", "numpy", "seed",
+    "shared write", "scale grad", "grad", "number", "region", "print", "evaluate", "hook", "retain", "numpy", "seed", "look on", "no grad", "enable grad",
+    "autocast", "inference", "lazily", "raise", "suspend", "resume", "freeze", "leaf hook", "mark", "same", "optimize", "grad of kept", "thread", "collect",
+    "value error", "shape error", "state of draws", "show grad", "turns",
 )  # fmt: skip
 
 
 class Machine:
-    """The state of a program: leaves that stay, values that are kept from run to run, and what it has shown."""
+    """The state of a program: leaves that stay, values that are kept from run to run, and what it has shown. lazily: whether it may open regions."""
 
-    def __init__(self, seed: int, device: str) -> None:
+    def __init__(self, seed: int, device: str, lazily: bool) -> None:
         rng = np.random.default_rng(seed)
 
         def made(*shape: int) -> np.ndarray:
             return rng.integers(-3, 4, shape).astype(np.float32)
 
         self.device, self.rng = device, rng
+        self.region = tt.lazy if lazily else contextlib.nullcontext
         self.shared = made(3, 4)
         self.leaves = [
             tt.tensor(made(3, 4), requires_grad=True, device=device),
@@ -210,6 +48,9 @@ class Machine:
         self.kept: list[Any] = []
         self.shown: list[Any] = []
         self.held: list[Any] = []
+        self.draws: Any = None
+        self.suspended: list[Iterator[Any]] = []
+        self.optimizer = tt.optim.SGD(self.leaves[:2], lr=1.0, momentum=1.0)
         tt.manual_seed(seed)
 
     @property
@@ -222,7 +63,10 @@ class Machine:
         given = tt.tensor(self.rng.integers(-3, 4, (3, 4)).astype(np.float32), device=self.device)
         values: list[Any] = [*self.leaves, *self.kept, given]
         skip = 0
+        modes: list[tuple[int, Any]] = []  # that are on, and the instruction that each ends before
         for at, s in enumerate(program):
+            while modes and modes[-1][0] <= at:
+                modes.pop()[1].__exit__(None, None, None)
             if skip:
                 skip -= 1
                 continue
@@ -230,11 +74,20 @@ class Machine:
             try:
                 if s.kind == "if":
                     skip = 2 if (number + s.number) % 2 or (s.flag and bool((numeric(x).sum() > 0).item())) else 0
+                elif s.kind == "turns":  # one instruction more in some runs
+                    skip = (number + s.number) % 3
+                elif s.kind in MODES:
+                    mode = self.region() if s.kind == "lazily" else MODES[s.kind]()
+                    mode.__enter__()
+                    modes.append((at + 1 + s.number, mode))
                 else:
                     self.do(s, x, y, values)
             except (RuntimeError, TypeError, ValueError, IndexError) as error:
-                self.shown.append((at, s.kind, type(error).__name__, str(error).split("\n")[0]))
+                said = _STRIDES.sub("", str(error).split("\n")[0])  # those of dimensions of one element say nothing
+                self.shown.append((at, s.kind, type(error).__name__, said))
             del x, y
+        while modes:
+            modes.pop()[1].__exit__(None, None, None)
         self.held = values[-3:]
 
     def do(self, s: Step, x: Any, y: Any, values: list[Any]) -> None:
@@ -245,70 +98,16 @@ class Machine:
         elif s.kind in WRITES:
             with tt.no_grad() if s.flag else contextlib.nullcontext():
                 WRITES[s.kind](x, y, s)
+        elif s.kind in GRADIENTS:
+            GRADIENTS[s.kind](self, s, x, values)
         else:
-            self.talk(s, x, values)
-
-    def talk(self, s: Step, x: Any, values: list[Any]) -> None:
-        kind = s.kind
-        if kind == "keep":
-            self.kept = [*self.kept[-2:], x]
-        elif kind == "drop":
-            if len(values) > 7:
-                del values[-1 - s.i % (len(values) - 7)]
-        elif kind == "backward":
-            if x.requires_grad:
-                x.sum().backward(retain_graph=s.flag)
-        elif kind == "grad":
-            if x.requires_grad:
-                values += [g for g in tt.autograd.grad(x.sum(), self.parameters, create_graph=s.flag, allow_unused=True) if g is not None]
-        elif kind == "step":
-            with tt.no_grad():
-                for p in self.parameters:
-                    if p.grad is not None:
-                        p -= p.grad * 2 if s.flag else p.grad
-                        p.clamp_(-4, 4)
-        elif kind == "zero grads":
-            for p in self.parameters:
-                if s.flag:
-                    p.grad = None
-                elif p.grad is not None:
-                    p.grad.zero_()
-        elif kind == "scale grad":
-            if self.parameters[0].grad is not None:
-                self.parameters[0].grad.mul_(2).clamp_(-8, 8)
-        elif kind == "ask":
-            self.shown.append(array(x.sum() if s.flag else x))
-        elif kind == "number":
-            values.append(values[-1] * (1 if numeric(x).sum().item() > 0 else 2) if values[-1].dtype != tt.bool else values[-1])
-        elif kind == "print":
-            self.shown.append(str(tuple(x.shape)) if not s.flag else repr(numeric(x).long()))
-        elif kind == "look":
-            self.shown.append(look(x))
-        elif kind == "evaluate":
-            tt.evaluate(x)
-        elif kind == "region":
-            with tt.lazy():
-                values.append(numeric(x) + 1)
-        elif kind == "numpy write":
-            if not x.requires_grad and x.ndim and self.device == "cpu":
-                x.numpy()[:1] = 1
-        elif kind == "numpy":
-            if not x.requires_grad and self.device == "cpu":
-                self.held.append(x.numpy())
-        elif kind == "shared write":
-            self.shared[s.number % 3] += 1
-        elif kind == "hook":
-            if x.requires_grad and not x.is_leaf:
-                x.register_hook(lambda g: g * 2)
-        elif kind == "retain":
-            if x.requires_grad:
-                x.retain_grad()
-        elif kind == "seed":
-            tt.manual_seed(s.number)
+            OTHERS[s.kind](self, s, x, values)
 
     # -- what is left
     def end(self) -> list[Any]:
         """All that can be seen of a state."""
+        while self.suspended:
+            self.suspended.pop().close()  # type: ignore[attr-defined]
         left = [*self.leaves, *self.kept, *[x for x in self.held if isinstance(x, tt.Tensor)]]
         found = [look(x) for x in left]
         found += [array(x) for x in left] + [x for x in self.held if isinstance(x, np.ndarray)]
@@ -323,13 +122,225 @@ def look(x: Any) -> tuple[Any, ...]:
     strides = tuple([0 if n == 1 or x.numel() == 0 else s for n, s in zip(x.shape, x.stride(), strict=True)])
     return (
         str(x.dtype), tuple(x.shape), strides, x._version, x.requires_grad, x.is_leaf, None if x.grad_fn is None else type(x.grad_fn).__name__,
-        x.storage_offset() if 0 <= x.storage_offset() < 99 else "elsewhere", x._base is None,
+        x.storage_offset() if x.numel() and (x._base is None or same_memory(x._array, x._base._array)) else "elsewhere", x._base is None,
     )  # fmt: skip
+
+
+def glance(x: Any) -> tuple[Any, ...]:
+    """What a tensor says of itself without its memory being there."""
+    return (
+        str(x.dtype),
+        tuple(x.shape),
+        x._version,
+        x.requires_grad,
+        x.is_leaf,
+        x._base is None,
+        x.is_contiguous(),
+        getattr(x, "mark", None),
+    )
 
 
 def array(x: Any) -> np.ndarray:
     x = x.detach().cpu()
     return (x.float() if x.dtype == tt.bfloat16 else x).numpy().copy()
+
+
+# -- what talks: gradients
+def _backward(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    if x.requires_grad:
+        x.sum().backward(retain_graph=s.flag)
+
+
+def _grad(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    if x.requires_grad:
+        values += [g for g in tt.autograd.grad(x.sum(), m.parameters, create_graph=s.flag, allow_unused=True) if g is not None]
+
+
+def _step(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    with tt.no_grad():
+        for p in m.parameters:
+            if p.grad is not None:
+                p -= p.grad * 2 if s.flag else p.grad
+                p.clamp_(-4, 4)
+
+
+def _zero_grads(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    for p in m.parameters:
+        if s.flag:
+            p.grad = None
+        elif p.grad is not None:
+            p.grad.zero_()
+
+
+def _scale_grad(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    if m.parameters[0].grad is not None:
+        m.parameters[0].grad.mul_(2).clamp_(-8, 8)
+
+
+def _optimize(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    m.optimizer.step()
+    m.optimizer.zero_grad(set_to_none=s.flag)
+    with tt.no_grad():
+        for p in m.parameters:
+            p.clamp_(-4, 4)
+
+
+def _hook(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    if x.requires_grad and not x.is_leaf:
+        x.register_hook(lambda g: g * 2)
+
+
+def _leaf_hook(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    p = m.parameters[s.number % 2]
+    if p.requires_grad:
+        handle = p.register_post_accumulate_grad_hook(lambda t: m.shown.append(glance(t))) if s.flag else p.register_hook(lambda g: g * 2)
+        if x.requires_grad:
+            x.sum().backward(retain_graph=True)
+        handle.remove()
+
+
+def _retain(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    if x.requires_grad:
+        x.retain_grad()
+
+
+def _show_grad(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    if x.is_leaf or x.retains_grad:
+        m.shown.append(None if x.grad is None else array(x.grad))
+
+
+def _freeze(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    m.parameters[s.number % 2].requires_grad_(s.flag)
+
+
+def _grad_of_kept(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    sought = [t for t in (*m.kept, values[-1]) if t.requires_grad]
+    if x.requires_grad and sought:
+        values += [g for g in tt.autograd.grad([x], sought, [tt.ones_like(x)], retain_graph=s.flag, allow_unused=True) if g is not None]
+
+
+# -- the rest
+def _drop(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    if len(values) > 7:
+        del values[-1 - s.i % (len(values) - 7)]
+
+
+def _region(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    with m.region():
+        values.append(numeric(x) + 1)
+
+
+def _raise(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    """An exception in the middle of a region, which does not know of it."""
+    try:
+        with m.region():
+            values.append(small(numeric(x) * 3))
+            values[-1].add_(s.number) if s.flag else x.detach().neg_()
+            raise KeyError(s.number)
+    except KeyError:
+        values.append(numeric(x) - 1)
+
+
+def _suspend(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    """A generator that waits inside of a region."""
+
+    def turns(x: Any) -> Iterator[Any]:
+        with m.region():
+            for k in range(4):
+                x = small(numeric(x) * 2 + k)
+                yield x
+
+    m.suspended = [*m.suspended[-1:], turns(x.detach())]
+    values.append(next(m.suspended[-1]))
+
+
+def _resume(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    if m.suspended:
+        values += [y for y in [next(m.suspended[-1], None)] if y is not None]
+
+
+def _thread(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    def work() -> None:
+        with m.region() if s.flag else contextlib.nullcontext():
+            values.append(small(numeric(x.detach()) + 2))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def _numpy_write(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    if not x.requires_grad and x.ndim and m.device == "cpu":
+        x.numpy()[:1] = 1
+
+
+def _numpy(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    if not x.requires_grad and m.device == "cpu":
+        m.held.append(x.numpy())
+
+
+def _shared_write(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    m.shared[s.number % 3] += 1
+
+
+def _number(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    values.append(values[-1] * (1 if numeric(x).sum().item() > 0 else 2) if values[-1].dtype != tt.bool else values[-1])
+
+
+def _state_of_draws(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    if s.flag or m.draws is None:
+        m.draws = tt.get_rng_state()
+    else:
+        tt.set_rng_state(m.draws)
+
+
+def _value_error(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    """A mistake that only values show: an error at this line, or where they are asked for."""
+    try:
+        found = x[tt.tensor([0, 1 + s.number], device=x.device)]
+        found.sum().item()
+        values.append(found)
+    except IndexError:
+        m.shown.append("no such row")
+
+
+def _shape_error(m: Machine, s: Step, x: Any, values: list[Any]) -> None:
+    values.append(x + tt.ones(5, s.number + 2, 7, device=x.device))
+
+
+Talk = Callable[[Machine, Step, Any, list[Any]], Any]
+MODES: dict[str, Callable[[], Any]] = {
+    "no grad": tt.no_grad, "enable grad": tt.enable_grad, "inference": tt.inference_mode, "autocast": lambda: tt.autocast("cpu", dtype=tt.bfloat16), "lazily": tt.lazy,
+}  # fmt: skip
+GRADIENTS: dict[str, Talk] = {
+    "backward": _backward, "grad": _grad, "step": _step, "zero grads": _zero_grads, "scale grad": _scale_grad, "optimize": _optimize, "hook": _hook,
+    "leaf hook": _leaf_hook, "retain": _retain, "show grad": _show_grad, "freeze": _freeze, "grad of kept": _grad_of_kept,
+}  # fmt: skip
+OTHERS: dict[str, Talk] = {
+    "keep": lambda m, s, x, values: setattr(m, "kept", [*m.kept[-2:], x]),
+    "drop": _drop,
+    "ask": lambda m, s, x, values: m.shown.append(array(x.sum() if s.flag else x)),
+    "number": _number,
+    "print": lambda m, s, x, values: m.shown.append(str(tuple(x.shape)) if not s.flag else repr(numeric(x).long())),
+    "look": lambda m, s, x, values: m.shown.append(look(x)),
+    "look on": lambda m, s, x, values: m.shown.append(glance(x)),
+    "same": lambda m, s, x, values: m.shown.append([x is v for v in values]),
+    "mark": lambda m, s, x, values: setattr(x, "mark", s.number),
+    "evaluate": lambda m, s, x, values: tt.evaluate(x),
+    "region": _region,
+    "raise": _raise,
+    "suspend": _suspend,
+    "resume": _resume,
+    "thread": _thread,
+    "collect": lambda m, s, x, values: gc.collect(0),
+    "numpy write": _numpy_write,
+    "numpy": _numpy,
+    "shared write": _shared_write,
+    "seed": lambda m, s, x, values: tt.manual_seed(s.number),
+    "state of draws": _state_of_draws,
+    "value error": _value_error,
+    "shape error": _shape_error,
+}
 
 
 WAYS = ("eager", "one region", "a region each", "in and out")
@@ -339,7 +350,7 @@ def shown(program: Sequence[Step], runs: int, seed: int, way: str, device: str =
     """What a program shows in some runs. `forget`: nothing is known of programs before."""
     if forget:
         here.own_segment = None
-    machine = Machine(seed, device)
+    machine = Machine(seed, device, way != "eager")
     with tt.lazy() if way == "one region" else contextlib.nullcontext():
         for k in range(runs):
             with tt.lazy() if way == "a region each" or (way == "in and out" and k % 2) else contextlib.nullcontext():

@@ -60,18 +60,33 @@ def test_a_bad_index_is_told_though_nobody_holds_what_it_picks() -> None:
             (tt.ones(3) * 2)[BAD] * 3
 
 
-def test_an_error_leaves_memory_as_it_was() -> None:
+def test_an_error_leaves_memory_as_it_was_when_it_came() -> None:
     x = tt.ones(3)
     tt.evaluate(x)
     with pytest.raises(IndexError), tt.lazy():  # noqa: PT012
         x.add_(1)
         _ = (x * 2)[BAD]
         x.mul_(2)
-    assert x.tolist() == [1, 1, 1]
+    assert x.tolist() == [2, 2, 2]
     for k in RUNS:  # and can be computed with
         with tt.lazy():
             x.add_(1)
-        assert x.tolist() == [k + 2.0] * 3
+        assert x.tolist() == [k + 3.0] * 3
+
+
+def test_an_error_keeps_what_was_written_over_and_over() -> None:
+    for _ in RUNS:
+        x, y = tt.ones(2, 2), tt.zeros(2, 2)
+        v = x[0]
+        tt.evaluate(x)
+        with pytest.raises(IndexError), tt.lazy():  # noqa: PT012
+            x.copy_(y + 3)
+            v.add_(1)
+            y.sub_(x)
+            _ = (x * 2)[BAD]
+            y.zero_()
+            v.copy_(y[1])
+        assert (x.tolist(), y.tolist()) == ([[4, 4], [3, 3]], [[-4, -4], [-3, -3]])
 
 
 def test_results_beside_an_error() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.lazy_evaluation.programs import EXACT, ROUGH, TALKS, WRITES, Step, ask
+from tests.lazy_evaluation.instructions import EXACT, ROUGH, WRITES, Step
+from tests.lazy_evaluation.programs import TALKS, ask
 
 LITTLE = st.integers(0, 7)
 

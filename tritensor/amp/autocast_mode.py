@@ -11,6 +11,7 @@ from tritensor import cuda
 from tritensor.amp import policies
 from tritensor.dispatch.autocast import settings
 from tritensor.ground.dtypes import DType, as_dtype, bfloat16, float16
+from tritensor.ground.thread_state import leave_path
 from tritensor.tensor.core import Tensor
 
 DEVICES = ("cpu", "cuda")
@@ -32,6 +33,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 def set_state(device_type: str, enabled: bool | None = None, dtype: DType | None = None, keeps: bool | None = None) -> None:
     """Set what is given, for this thread, and let it hold."""
+    leave_path()
     if enabled is not None:
         settings.enabled[device_type] = enabled
     if dtype is not None:

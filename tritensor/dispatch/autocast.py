@@ -19,6 +19,7 @@ from tritensor.dispatch import dispatcher
 from tritensor.ground import dtypes, shortcuts
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import GradError
+from tritensor.ground.thread_state import leave_path
 from tritensor.ops.array import device_of
 from tritensor.ops.table import Op, Ops, ops, registry
 from tritensor.ops.table.lookup import changing
@@ -61,6 +62,7 @@ class Settings(threading.local):
     @contextmanager
     def as_of(self, snapshot: tuple[dict[str, Any], dict[str, bool], bool]) -> Iterator[None]:
         """Inside, what was set when the snapshot was taken; casts of weights are kept as long as that lasts."""
+        leave_path()
         before = self.types, self.enabled, self.keeps, self.kept
         casting = state.casting  # which backward may have put out
         types, enabled, self.keeps = snapshot

@@ -8,6 +8,7 @@ from typing import Any
 from tritensor.ground import shortcuts
 from tritensor.ground.errors import DeviceError
 from tritensor.ground.naming.type_names import named, own_name
+from tritensor.ground.thread_state import leave_path
 
 # Types that PyTorch names and nothing here drives: programs compare with them.
 FOREIGN = frozenset((
@@ -157,6 +158,7 @@ def set_default(x: Any) -> None:
 
 def _set_default(on: device) -> None:
     """Plans of what is made with no device asked for are of the CPU: while a thread has another default they are off."""
+    leave_path()
     was, _default.on = _default.on, on
     if (was is cpu) is not (on is cpu):
         shortcuts.turn("watching", 1 if was is cpu else -1)

@@ -71,6 +71,12 @@ class _Here(threading.local):
 here = _Here()
 
 
+def leave_path() -> None:
+    """What this thread has passed over is called by the settings of now, which are about to change (see tritensor/lazy_evaluation/known/)."""
+    if here.cursor.at.prev is not None:
+        here.cursor.leave()
+
+
 def stream_of(index: int) -> int:
     """The raw handle of this thread's current stream on a GPU."""
     return here.streams.get(index, 0)

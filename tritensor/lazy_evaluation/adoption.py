@@ -113,4 +113,3 @@ def _owner(array: Any) -> Any:
 def _holds(array: Any, owner: Any) -> bool:
     """Whether an array holds a reference to the owner of its memory."""
     return (array.storage if type(array) is CudaArray else array.base) is owner._array
-

@@ -19,7 +19,7 @@ from tritensor.ground.call_site import user_instruction
 from tritensor.ground.device import cpu
 from tritensor.ground.errors import GradError
 from tritensor.ground.strides import contiguous_strides, elementwise_strides
-from tritensor.ground.thread_state import here
+from tritensor.ground.thread_state import here, leave_path
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.lazy_evaluation.adoption import adopt, may_adopt
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
@@ -164,12 +164,6 @@ def _note_versions(segment: Segment, inputs: tuple[Any, ...], arrays: list[Any])
             counter = x._version_counter
             if counter is not None and not is_shared(a):
                 segment.versions[id(a)] = counter, counter.value
-
-
-def leave_path() -> None:
-    """What is noted comes behind what was passed over, which is called for it."""
-    if here.segment is not None:
-        here.cursor.leave()
 
 
 # -- gradients
@@ -340,6 +334,8 @@ def write(x: Any, value: Any) -> None:
     storage, segment = target.storage, target.storage.segment
     with segment.lock:
         item = segment.operand(source)
+        if storage.home is not None:
+            segment.overwritten.append((len(segment.calls), storage, storage.value))
         if not target.whole:
             storage.value = segment.written(storage.value, item, (target.shape, target.dtype, target.strides, target.first))
         elif type(item) is Value and item.strides == storage.strides:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class Segment:
         self.nodes: list[weakref.ref[Any]] = []
         self.leaves: dict[int, Value] = {}
         self.versions: dict[int, tuple[Any, int]] = {}  # of memory that was read, by its array: the counter of writes, and what it said
+        # memory that there is, what it held before a write, and how many calls came before that
+        self.overwritten: list[tuple[int, PendingStorage, Value]] = []
         self.lock = rlock()
         self.runs = 0  # how often what waited has run
         self.cursor = Cursor(self)
@@ -127,7 +129,8 @@ class Segment:
     # -- what comes out
     def settle(self, storage: PendingStorage | None = None, everything: bool = False, why: str = "") -> None:
         """Run all calls that lead to what is still held, or all there are. Raises the first error of a call, noted with its op and line, when what does not
-        hang on that call has been computed; memory that existed before is then as it was. `why`, for whoever watches; none: a value is asked for."""
+        hang on that call has been computed; memory that existed before is then as it was before that call. `why`, for whoever watches; none: a value is
+        asked for."""
         ends = [begun(self, why) for begun in watchers] if watchers else ()
         try:
             self._run(storage, everything)
@@ -182,7 +185,8 @@ class Segment:
             calls, self.calls = self.calls, []
             held = self.held()
             tensors, nodes, leaves = self.tensors, self.nodes, self.leaves
-            self.storages, self.tensors, self.nodes, self.leaves = [], [], [], {}
+            overwritten = self.overwritten
+            self.storages, self.tensors, self.nodes, self.leaves, self.overwritten = [], [], [], {}, []
             before, here.segment = here.segment, None  # what corners call runs as it is called
             try:
                 if calls:
@@ -195,6 +199,8 @@ class Segment:
                     raise stale
                 wanted = {s.value for s in held}
                 failed = run_calls(calls, wanted) if everything else compute(needed(calls, wanted), wanted)
+                if failed:
+                    _undo(calls, overwritten, failed, held)
                 store_results(held, leaves.values(), failed)
                 for value in wanted:
                     if value.call is not None:
@@ -202,7 +208,7 @@ class Segment:
             except BaseException as error:
                 if not isinstance(error, Exception):  # an interrupt: what waits for it waits on
                     self.storages = [weakref.ref(s) for s in held]
-                    self.tensors, self.nodes, self.leaves = tensors, nodes, leaves
+                    self.tensors, self.nodes, self.leaves, self.overwritten = tensors, nodes, leaves, overwritten
                     for call in calls:
                         self.add(call)
                 raise
@@ -224,11 +230,25 @@ class Segment:
     def _written_meanwhile(self) -> RuntimeError | None:
         """The error for memory that was read and has been written since, which no call may compute with."""
         for counter, seen in self.versions.values():
-            if counter.value != seen:
+            if counter.value != seen and not counter.loose:
                 return RuntimeError(
                     f"lazy: {counter.writer} wrote to memory that waiting calls read; this is a mistake of tritensor's, please report it"
                 )
         return None
+
+
+def _undo(
+    calls: list[Call], overwritten: list[tuple[int, PendingStorage, Value]], failed: Mapping[Value, Exception], held: list[PendingStorage]
+) -> None:
+    """Let memory that there is hold what it did when a call came that has failed: what was written before that is written, and nothing after it."""
+    from tritensor.fusion.running import run_calls
+
+    at = next(k for k, call in enumerate(calls) if any([v in failed for v in call.results]))
+    for count, storage, value in reversed(overwritten):
+        if count > at:
+            storage.value = value
+    wanted = {s.value for s in held}
+    run_calls(needed(calls[:at], wanted), wanted)
 
 
 def _hand_out(tensors: Sequence[weakref.ref[Any]], nodes: Sequence[weakref.ref[Any]]) -> None:

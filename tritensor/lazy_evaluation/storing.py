@@ -15,16 +15,12 @@ from tritensor.ops.strided_array import StridedArray
 
 
 def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value], failed: Mapping[Value, Exception]) -> None:
-    """Give storages their computed arrays. Memory that existed before is written last, when all that was read of it has been, and not at all where a call
-    has failed."""
+    """Give storages their computed arrays. Memory that existed before is written last, when all that was read of it has been."""
     taken = {_memory(v.array) for v in leaves if v.array is not None}
     homes = []
     found = []
     for storage in held:
         value, array = storage.value, storage.value.array
-        if failed and storage.home is not None:
-            found.append((storage, storage.home))
-            continue
         if value in failed:
             storage.failure = failed[value]
             continue
@@ -36,7 +32,7 @@ def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value], faile
             continue
         if _memory(array) in taken:
             array = copied(array, storage.strides)
-        elif storage.fixed:
+        elif storage.fixed or not storage.guessed:  # a gradient that is handed on may repeat elements
             array = lay(array, storage.strides)
         taken.add(_memory(array))
         found.append((storage, array))

@@ -18,17 +18,21 @@ from tritensor.ops.strided_array import StridedArray, reinterpreted_layout
 
 # Segments with calls that wait: who writes to memory that there is asks them first.
 waiting: set[Any] = set()
-following: set[Any] = set()  # cursors, of threads, that have passed over calls: these, too, are waiting to read (see lazy_evaluation/known/)
+following: set[Any] = (
+    set()
+)  # cursors, of threads, that have passed over calls: these, too, are waiting to read (see lazy_evaluation/known/)
 cursors: weakref.WeakSet[Any] = weakref.WeakSet()  # of threads: what was passed over, too, is waiting to read (see lazy_evaluation/known/)
 
 
 def run_before_write(array: Any) -> None:
-    """Memory of an array is about to be written: calls that wait to read it run first."""
+    """Memory of an array is about to be written: calls that wait to read it run first; all do where it has no elements, as the write is counted for more than
+    can be seen of it."""
+    empty = 0 in array.shape
     for segment in tuple(waiting):
-        if segment.reads(array):
+        if empty or segment.reads(array):
             segment.settle(why="memory that it reads is written")
     for cursor in tuple(following):
-        if cursor.reads(array):
+        if empty or cursor.reads(array):
             cursor.segment.settle(why="memory that it reads is written")
 
 
@@ -98,14 +102,11 @@ def _owner(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def run_before_move(array: Any) -> None:
-    """A tensor is about to look at another array than this one: what was passed over and reads it is called first, and its count of writes is no longer
-    that of the memory."""
-    for segment in tuple(waiting):
-        segment.versions.pop(id(array), None)
-    for cursor in tuple(following):
-        if cursor.reads(array):
-            cursor.leave()
+def leave_before_change(t: Any) -> None:
+    """A tensor is about to look at another array, to lie in another way, or to require grad or not: what was passed over and was given it is called first, and
+    it is not taken for what it was."""
+    for cursor in tuple(cursors):
+        cursor.forget(t)
 
 
 class PendingStorage:
@@ -115,7 +116,21 @@ class PendingStorage:
     that it began with (`fixed`). `home` is memory that existed before, which the value is written to; None: the value's memory is taken as it comes.
     """
 
-    __slots__ = ("__weakref__", "device", "failure", "fixed", "guessed", "home", "instead", "nbytes", "number", "real", "segment", "strides", "value")
+    __slots__ = (
+        "__weakref__",
+        "device",
+        "failure",
+        "fixed",
+        "guessed",
+        "home",
+        "instead",
+        "nbytes",
+        "number",
+        "real",
+        "segment",
+        "strides",
+        "value",
+    )
 
     def __init__(self, on: device, nbytes: int, strides: tuple[int, ...], value: Any, segment: Any, home: Any = None) -> None:
         self.device, self.nbytes, self.strides, self.value, self.segment, self.home = on, nbytes, strides, value, segment, home
@@ -316,9 +331,10 @@ def compute_now(*tensors: Any) -> None:
 
 
 def show_computed(t: Any) -> None:
-    """Give a tensor that looks at a lazy array which is there its computed array: nothing changes that calls read."""
-    if type(t._array) is LazyArray and not t._array.pending:
-        t._array, t._layout = t._array.settled(), None
+    """Give a tensor the array of its lazy one where that has been computed: it is the same memory, so that nothing which waits reads another."""
+    array = t._array
+    if type(array) is LazyArray and not array.pending:
+        t._array, t._layout = array.settled(), None
 
 
 @contextmanager
@@ -352,8 +368,6 @@ def window_of(whole: Any, shape: tuple[int, ...], dtype: np.dtype, strides: tupl
     in_bytes = tuple([s * dtype.itemsize for s in strides])
     if first == 0 and whole.shape == shape and whole.dtype == dtype and (whole.strides == in_bytes or whole.size <= 1):
         return whole
-    if whole.size == 0:
-        return np.empty(shape, dtype)
     memory, start = _memory_of(whole)
     if 0 in shape:  # there is no element, but a place
         return np.ndarray(shape, dtype, memory, min(start + first, memory.size), in_bytes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.lazy_evaluation.known.fresh import FreshTensor
-from tritensor.lazy_evaluation.known.records import Group, Hand, Leaf, Place, Record, Source, is_same
+from tritensor.lazy_evaluation.known.places import Place
+from tritensor.lazy_evaluation.known.records import Group, Hand, Leaf, Record, Source
 from tritensor.ops.array import layout_of
 from tritensor.ops.lazy_array import LazyArray, is_lent, show_computed
 from tritensor.tensor.core import Tensor
@@ -52,7 +53,10 @@ def _fits(place: Any, value: Any, record: Record, changed: list[tuple[Leaf, Any]
         return True
     if value is place.t:
         return True
-    return kind is Place and is_same(place.t, value)
+    try:
+        return kind is Place and type(value) is place.kind and bool(place.same == value)
+    except (TypeError, ValueError, RuntimeError):  # an array among what is in a tuple: it cannot be compared
+        return False
 
 
 def _lies_as(t: Any, leaf: Leaf) -> bool:

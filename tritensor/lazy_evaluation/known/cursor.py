@@ -101,8 +101,9 @@ class Cursor:
             if prev is not None:
                 self.segment.settle()
             return long(*args, **named)
+        at = self.at
         found = self._find(call, args, named)
-        if found is not None and all([self._adopt(leaf.t, number) for leaf, number in found.adopted]):
+        if found is not None and self.at is at and all([self._adopt(leaf.t, number) for leaf, number in found.adopted]):
             self.at = found.next
             following.add(self)
             for leaf, who in found.bumps:
@@ -203,6 +204,16 @@ class Cursor:
                     array.stand_for(t._array)
             for hand in (*trail.hands, *trail.views):
                 hand.t = fresh(hand)
+
+    def forget(self, t: Any) -> None:
+        """A tensor is about to be another one than it was."""
+        if self.follows and any([leaf.t is t for leaf in _trail(self.at.prev).leaves]):  # type: ignore[arg-type]
+            self.leave()
+        found = [leaf for leaf in self.kept if leaf.t is t]
+        if found and self.writer is not None:
+            self.writer.spoil("a tensor that it was given is another one now")
+        for leaf in found:
+            leaf.t = None
 
     def forget_leaf(self, array: Any) -> None:
         """Others than tensors may write to memory from now on: no tensor on it is taken for what it was."""
@@ -324,8 +335,7 @@ class Cursor:
         if takers:
             self._take(takers)
         for leaf in trail.leaves:
-            if not leaf.tracked or leaf.t._node is not None:  # what a program gives anew each time is not kept for it
-                leaf.t = None
+            leaf.let_go()
 
     def _take(self, takers: list[Record]) -> None:
         """Have views that are held taken of the memory that is there, as their calls take them."""

@@ -17,7 +17,7 @@ _lock = locks.lock()
 _installed = False
 _LONG, _SELF = "the long way", "the function"
 # identity tells most arguments; numbers, slices and words are compared where they are not the same objects
-_SAME = "({v} is r.{p}.t or (type__({v}) is r.{p}.kind and {v} == r.{p}.t))"
+_SAME = "({v} is r.{p}.t or (type__({v}) is r.{p}.kind and r.{p}.same == {v}))"
 _BODY = """
 def outer({free}):
     def call({parameters}):
@@ -45,7 +45,7 @@ def arrive(call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -
 
 # as doors' own names: with two underscores at the end, which no parameter has
 _names: dict[str, Any] = {
-    "here__": here, "state__": state, "arrive__": arrive, "Exception__": Exception, "type__": type, "map__": map, "ABSENT": ABSENT, "__name__": __name__,
+    "here__": here, "state__": state, "arrive__": arrive, "Exception__": Exception, "type__": type, "ABSENT": ABSENT, "__name__": __name__,
 }  # fmt: skip
 
 
@@ -56,8 +56,7 @@ def install() -> None:
         if _installed:
             return
         taken = "a=ABSENT, b=ABSENT, c=ABSENT, /, *more, **named"
-        same = " and not more and named == r.named and (not named or [*map__(type__, named.values())] == r.kinds)"
-        doors = _template("call_, door_", taken, "abc", same, "(a, b, c, *more)", "named")
+        doors = _template("call_, door_", taken, "abc", " and not more and r.named == named", "(a, b, c, *more)", "named")
 
         def put(f: FunctionType) -> None:
             if f.__code__ in own_codes:

@@ -70,4 +70,3 @@ def _put(out: Source, result: Any) -> None:
             _put(place, r)
     elif type(out) is Hand or type(out) is View:
         out.t = result
-

@@ -9,7 +9,6 @@ from typing import Any
 from tritensor.autograd.engine import collect_nodes
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
-from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here
@@ -19,9 +18,11 @@ from tritensor.lazy_evaluation.known.binding import is_there, place_in_graph, te
 from tritensor.lazy_evaluation.known.draws import Draws
 from tritensor.lazy_evaluation.known.fresh import fresh
 from tritensor.lazy_evaluation.known.notes import Notes
-from tritensor.lazy_evaluation.known.records import NOTHING, Derived, Group, Hand, Leaf, Place, Record, Several, Source, View, atom, end_of
+from tritensor.lazy_evaluation.known.places import NOTHING, Place, atom, strictly
+from tritensor.lazy_evaluation.known.records import Group, Hand, Leaf, Record, Several, Source, View, end_of
 from tritensor.lazy_evaluation.known.same_values import SameValues
-from tritensor.ops.array import device_of, element_strides, first_address, layout_of, same_memory
+from tritensor.lazy_evaluation.known.windows import derive, places_in, view_of
+from tritensor.ops.array import device_of, first_address, layout_of
 from tritensor.ops.lazy_array import LazyArray, is_lent, show_computed
 from tritensor.tensor.core import Tensor
 
@@ -85,6 +86,8 @@ class Writer:
             through = (self.cursor if self.prev is None else self.prev).through
             through[call] = through.get(call, 0) + 1
             return result
+        if self.spoiled:
+            return result
         if any([t._array is not a and not is_adopted(t._array, a) for t, a in zip(tensors, lay, strict=True)]):
             notes.spoil("it lets a tensor look at another array")
         if not tensors and not notes.spoiled and len(segment.calls) == start and is_there(result):
@@ -94,12 +97,12 @@ class Writer:
             notes.spoil("an argument of a kind that is not told again")
         record.calls = tuple([self.same.told(c) for c in segment.calls[start:]])
         record.freed = tuple(freed)
-        if freed and len(grads) < len(tracked):
-            notes.spoil("a gradient of a tensor whose memory others see")
+        if call is Tensor.backward and (len(grads) < len(tracked) or any([leaf.t._node is not None for leaf, _ in grads])):
+            notes.spoil("a gradient of a tensor that is forgotten, or whose graph goes on to what no record knows")
         record.bumps = tuple([(leaf, counter.writer) for leaf, counter, count in counts for _ in range(counter.value - count)])
         if [place_in_graph(t, self._known(t)) for t in tensors] != graph:
             notes.spoil("a tensor that it was given has another place in the graph")
-        if notes.spoiled or not self._note_gradients(record, grads) or not self._complete(
+        if notes.spoiled or not self._note_gradients(record, grads, call is Tensor.backward) or not self._complete(
             record, given, by_name, args, named, result, fresh_leaves, seen, notes
         ):  # fmt: skip
             self.spoil(notes.spoiled or "its effects are not told again")
@@ -141,10 +144,12 @@ class Writer:
             self.known_leaves.add(id(leaf.value))
         if not self._note_adopted(record, tensors):
             return False
-        derived = self._derive(seen, fresh_leaves)
+        derived = derive(self.segment, seen, [*self.leaves, *fresh_leaves])
         out = self._out(result, record, fresh_leaves)
         if derived is None or out is None:
             return False
+        if record.views and any([type(h) is Hand for h in (*record.hands, *places_in((*given, *by_name.values())))]):
+            return False  # views are taken when a run is over: of what it has made they cannot be
         record.writes = self._writes([t for t in (*tensors, *tensors_in((result,))) if type(t._array) is LazyArray])
         record.versions = self._versions([*tensors, *tensors_in((result,))])
         record.leaves, record.derived = tuple(fresh_leaves), derived
@@ -184,10 +189,15 @@ class Writer:
         record.places, record.by_name = tuple(given), by_name
         record.count = len(given)
         # the first of a path tells others that it is followed
-        plain = len(given) <= 3 and record.prev is not None and not record.draws and not record.bumps and not any([type(p) is Group for p in given])
+        plain = (
+            len(given) <= 3
+            and record.prev is not None
+            and not record.draws
+            and not record.bumps
+            and not any([type(p) is Group for p in given])
+        )
         if plain and not record.grads and all([type(p) is Place and p.kind is not None for p in by_name.values()]):
-            record.named = {k: p.t for k, p in by_name.items()}
-            record.kinds = [type(p.t) for p in by_name.values()]
+            record.named = {k: strictly(p) for k, p in by_name.items()}  # type: ignore[arg-type]
         else:
             record.call = None
 
@@ -201,12 +211,10 @@ class Writer:
         tracked = [(mark(), place) for mark, place in self.places.values() if isinstance(place, Hand) and place.tracked]
         return [place for t, place in tracked if t is not None and id(t._node) in nodes]
 
-    def _note_gradients(self, record: Record, before: list[tuple[Leaf, Any]]) -> bool:
-        """Note which leaves have another gradient than before; False where somebody else's has changed, or may have."""
-        if not record.freed and not any([leaf.t._grad is not g for leaf, g in before]):
+    def _note_gradients(self, record: Record, before: list[tuple[Leaf, Any]], backward: bool) -> bool:
+        """Note which leaves have another gradient than before, or more in it; False where somebody else's has changed, or may have."""
+        if not backward and not any([leaf.t._grad is not g for leaf, g in before]):
             return True
-        if any([leaf.t._node is not None for leaf, _ in before]):
-            return False  # the graph goes on to what no record knows
         found: list[tuple[Leaf, Source | None, Source]] = []
         for leaf, g in before:
             now = leaf.t._grad
@@ -239,11 +247,13 @@ class Writer:
                 if found is not None:
                     leaves.append(found)  # type: ignore[arg-type]
                     self.places[id(value)] = weakref.ref(value), found
+            elif found.tracked != value._tracked or (type(found) is Leaf and found.memory is not found.array):  # type: ignore[union-attr]
+                return None  # by `requires_grad_` or `.data =`, which no record tells
             return found
-        if type(value) is list or (type(value) is tuple and tensors_in((value,))):  # lists may change
+        if type(value) is list or (type(value) is tuple and tensors_in((value,))):
             items = [self._place(v, record, leaves) for v in value]
             return None if None in items else Group(type(value), items)  # type: ignore[arg-type]
-        return None if value is ABSENT else atom(value)
+        return atom(value)
 
     def _leaf(self, t: Any) -> Leaf | None:
         show_computed(t)
@@ -258,20 +268,6 @@ class Writer:
         self.cursor.kept.add(leaf)
         self.counters[id(version_of(t))] = version_of(t), leaf
         return leaf
-
-    def _derive(self, seen: set[int], fresh_leaves: list[Leaf]) -> tuple[Derived, ...] | None:
-        """What was read of memory that is no leaf's own array: windows on leaves. None where it is nobody's."""
-        found = []
-        mine = {id(leaf.array) for leaf in (*self.leaves, *fresh_leaves)}
-        for key, value in self.segment.leaves.items():
-            if key in seen or key in mine:
-                continue
-            array = value.array
-            leaf = next((leaf for leaf in (*self.leaves, *fresh_leaves) if same_memory(leaf.array, array)), None)
-            if leaf is None:
-                return None
-            found.append(Derived(value, leaf, tuple(element_strides(array)), first_address(array) - first_address(leaf.array)))
-        return tuple(found)
 
     # -- results
     def _out(self, result: Any, record: Record, fresh_leaves: list[Leaf]) -> Source | None:
@@ -291,7 +287,7 @@ class Writer:
                 return known
             if type(result) is not Tensor:
                 return None
-            hand: Hand | None = self._hand(result) if type(result._array) is LazyArray else self._view(result, leaves)
+            hand: Hand | None = self._hand(result) if type(result._array) is LazyArray else view_of(self.cursor, result, leaves)
             if hand is None:
                 return None
             hands.append(hand)
@@ -310,7 +306,15 @@ class Writer:
         if not array.pending:
             return None
         hand = Hand(
-            self.cursor, array.shape, array.predicted, array.dtype, device_of(array), bool(t._tracked), self._number(array.storage), array.first, array.whole
+            self.cursor,
+            array.shape,
+            array.predicted,
+            array.dtype,
+            device_of(array),
+            bool(t._tracked),
+            self._number(array.storage),
+            array.first,
+            array.whole,
         )
         if t._view_path is not None:
             base = self._known(t._view_path[0])
@@ -333,15 +337,6 @@ class Writer:
                 if self.counts.get(root, 0) != count:
                     found[root] = self.counts[root] = count
         return tuple(found.items())
-
-    def _view(self, t: Any, leaves: list[Leaf]) -> View | None:
-        array = t._array
-        leaf = next((leaf for leaf in leaves if same_memory(leaf.array, array)), None)
-        if leaf is None or (t._view_path is None and t._version_counter is not leaf.t._version_counter):
-            return None
-        view = View(self.cursor, array, bool(t._tracked), leaf, first_address(array) - first_address(leaf.array))
-        view.t = fresh(view)
-        return view
 
     def _number(self, storage: Any) -> int:
         """The number of some memory in the path."""
@@ -384,7 +379,7 @@ class Writer:
                 self.hold(leaf.t._array.storage, number)
         for leaf, _ in record.bumps:
             if type(leaf.t._array) is LazyArray:
-                self.hold(leaf.t._array.storage, self.adopted[id(leaf)])
+                self.hold(leaf.t._array.storage, self._number(leaf.t._array.storage))
         self.prev = record
         if not self._recognize(record, segment.calls[start:], [v for k, v in segment.leaves.items() if k not in seen]):
             self.spoil(f"{record.asked} came to other calls than before")
@@ -422,6 +417,8 @@ class Writer:
         """What has waited has run: the path is known from now on."""
         for leaf in self.leaves:
             leaf.array = leaf.value.array = None
+            if not self.cursor.depth:  # no call goes on, which would ask for it
+                leaf.let_go()
         for value in self.same:
             value.array = None
         record = self.prev
@@ -441,4 +438,3 @@ class Writer:
                 cursor.latest = first
         else:
             cursor.branch(first.prev, first)
-

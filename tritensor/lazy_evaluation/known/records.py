@@ -3,66 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.dispatch.plans.door_code import ABSENT
 from tritensor.fusion.graph import Call, Value
 from tritensor.ground.device import device
-from tritensor.ground.dtypes import DType
-from tritensor.ground.strides import MemoryFormat
+from tritensor.lazy_evaluation.known.places import NOTHING, Place
 from tritensor.ops.array import Layout, device_of, element_strides
 from tritensor.ops.lazy_array import LazyArray
-from tritensor.tensor.public_api.layout import layout
-
-
-class Place:
-    """Where an argument comes from: `t` is what it is in the run of now. `kind` is the type that an equal value may have (None: it must be the same object)."""
-
-    __slots__ = ("kind", "t")
-
-    def __init__(self, t: Any, kind: type | None = None) -> None:
-        self.t, self.kind = t, kind
-
-
-NOTHING = Place(ABSENT)  # an argument that was not given
-_EQUAL = frozenset((int, float, str, bool, slice, tuple, type(None)))
-_FIXED = (int, float, complex, str, bytes, type, np.dtype, Enum, DType, device, MemoryFormat, layout, type(None), type(Ellipsis))
-
-
-def atom(value: Any) -> Place | None:
-    """The place of a value that nobody can change, and that no tensor is in; None for others."""
-    if not _is_fixed(value):
-        return None
-    return Place(value, type(value) if type(value) in _EQUAL and not _is_ambiguous(value) else None)
-
-
-def _is_fixed(value: Any) -> bool:
-    if type(value) is slice:
-        return all([type(x) in (int, type(None)) for x in (value.start, value.stop, value.step)])
-    if isinstance(value, tuple):
-        return all([_is_fixed(x) for x in value])
-    return isinstance(value, _FIXED) and not isinstance(value, np.generic)
-
-
-def _is_ambiguous(value: Any) -> bool:
-    """Whether something else may be equal: of zero the sign counts, and in a tuple 0 and 1 may be truths."""
-    if type(value) is tuple:
-        return any([type(x) is not slice and (type(x) is tuple or x in (0, 1) or type(x) is float) for x in value])
-    return type(value) is float and value == 0.0
-
-
-def is_same(a: Any, b: Any) -> bool:
-    """Whether two values of which one is fixed are the same in all that counts."""
-    if a is b:
-        return True
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all([is_same(x, y) for x, y in zip(a, b, strict=True)])
-    return bool(a == b) and (type(a) is not float or str(a) == str(b))
 
 
 class Leaf(Place):
@@ -76,6 +25,11 @@ class Leaf(Place):
         self.array: Any = None  # of the run of now, once it was read
         self.first: Record | None = None  # which reads it first, and may be given another
 
+    def let_go(self) -> None:
+        """A run is over: what a program gives anew each time is not kept for the next."""
+        if self.t is not None and (not self.tracked or self.t._node is not None):
+            self.t = None
+
     @property
     def memory(self) -> Any:
         """Its array of now: of one that is written when the path runs, the memory that this writes."""
@@ -84,7 +38,7 @@ class Leaf(Place):
 
 
 class Group(Place):
-    """A list or tuple of arguments with tensors in it."""
+    """A list of arguments, or a tuple with tensors in it."""
 
     __slots__ = ("items", "make")
 
@@ -133,7 +87,9 @@ class View(Hand):
     __slots__ = ("leaf",)
 
     def __init__(self, cursor: Any, array: Any, tracked: bool, leaf: Leaf, first: int) -> None:
-        super().__init__(cursor, tuple(array.shape), tuple(element_strides(array)), array.dtype, device_of(array), tracked, -1, first, False)
+        super().__init__(
+            cursor, tuple(array.shape), tuple(element_strides(array)), array.dtype, device_of(array), tracked, -1, first, False
+        )
         self.leaf = leaf
 
 
@@ -155,8 +111,7 @@ class Several(Place):
 
 
 class Record:
-    """One call of a public function: `places` of its arguments, of which `a`, `b`, `c` are the first, and by name; `named` are values of the latter,
-    `kinds` their types.
+    """One call of a public function: `places` of its arguments, of which `a`, `b`, `c` are the first, and by name; `named` are values of the latter.
 
     call: the function; None where a look at the places alone does not tell whether the call is this one, which then `asked` says.
     out: the place of its result. hands: those that it computes. views: those that it makes without a call. calls: the calls of ops that it came to. writes:
@@ -168,7 +123,7 @@ class Record:
 
     __slots__ = (
         "a", "adopted", "asked", "b", "bumps", "by_name", "c", "call", "calls", "count", "derived", "draws", "enabled", "ends", "freed", "grads", "hands",
-        "kinds", "leaves", "long", "named", "next", "others", "out", "places", "prev", "through", "trail", "versions", "views", "writes",
+        "leaves", "long", "named", "next", "others", "out", "places", "prev", "through", "trail", "versions", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, prev: Record | None, call: Any) -> None:
@@ -178,7 +133,6 @@ class Record:
         self.by_name: dict[str, Source] = {}
         self.count = 0
         self.named: dict[str, Any] = {}
-        self.kinds: list[type] = []
         self.out: Any = NOTHING
         self.long: Any = None
         self.hands: tuple[Hand, ...] = ()

@@ -19,7 +19,7 @@ from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, device_of, empty, same_memory
-from tritensor.ops.lazy_array import LazyArray, run_before_write
+from tritensor.ops.lazy_array import LazyArray, leave_before_change, run_before_write
 from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import Op, Spec, ops, registry
 from tritensor.tensor.aliasing.overlaps import elements_agree, has_own_cells, refuse_overlap, write_changed
@@ -291,6 +291,7 @@ def write_out(out: Tensor, value: Any, name: str) -> Tensor:
 def resize(x: Tensor, value: Tensor, name: str) -> None:
     """Make `value` the contents of x and its shape x's, in x's memory; x keeps its type. Raises ShapeError where elements of x share cells."""
     fitted = _fit_type(x, value, name)
+    leave_before_change(x)
     if type(x._array) is WrappedArray or type(fitted._array) is WrappedArray:
         leave_base(x)
         x._set_array(engine.copy(fitted._array))

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.ground.strides import contiguous_strides, memory_extent
 from tritensor.ops.array import Array, as_strided, device_of, element_strides, empty, first_address, is_contiguous
-from tritensor.ops.lazy_array import compute_now, run_before_write
+from tritensor.ops.lazy_array import compute_now, leave_before_change, run_before_write
 from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import registry
 from tritensor.tensor.aliasing.views import copy_into, find_views, leave_base
@@ -37,6 +37,7 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
     """
     root = x if x._view_path is None else x._view_path[0]
     compute_now(root, *find_views(root), x)
+    leave_before_change(x)
     run_before_write(x._array)
     memory = _find_memory(root)
     # Of a view with another type, or of reversed memory, no vector of x's elements exists to take a window of.

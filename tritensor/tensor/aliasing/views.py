@@ -19,7 +19,7 @@ from tritensor.ground.strides import memory_extent, memory_order
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, same_memory
-from tritensor.ops.lazy_array import run_before_write, settle
+from tritensor.ops.lazy_array import leave_before_change, run_before_write, settle
 from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops, registry
 from tritensor.tensor import rare_attributes as extras
@@ -248,7 +248,8 @@ def change_shape(x: Tensor, f: Callable[..., Tensor], args: tuple[Any, ...], kwa
     with enable_grad() if state.enabled or not leaf else no_grad():
         y = f(x, *args, **kwargs)
     copy_for_borrowers(x)
-    version_of(x).bump(name)
+    leave_before_change(x)
+    version_of(x).bump_loosely(name)
     if y is x:
         return x
     assert y._view_path is not None

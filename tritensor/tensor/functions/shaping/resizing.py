@@ -13,7 +13,7 @@ from tritensor.ground.errors import ArgumentError, DTypeError, GradError, ShapeE
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, preserve_format, strides_in_format
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides, empty
-from tritensor.ops.lazy_array import run_before_write
+from tritensor.ops.lazy_array import leave_before_change, run_before_write
 from tritensor.tensor.aliasing.resizing import resize_memory
 from tritensor.tensor.aliasing.views import find_views, leave_base
 from tritensor.tensor.core import Tensor, new_tensor
@@ -32,7 +32,7 @@ def _resize(name: str, x: Tensor, shape: tuple[int, ...], strides: tuple[int, ..
         raise TransformError(f"{name}: inside vmap, grad or jvp a tensor has no memory of its own; use reshape, an index or cat")
     copy_for_borrowers(x)
     resize_memory(x, shape, strides)
-    version_of(x).bump(name)
+    version_of(x).bump_loosely(name)
     return x
 
 
@@ -118,13 +118,14 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
     copy_for_borrowers(x)
     for a in (x._array, changed):  # which counts as a write to both
         run_before_write(a)
+    leave_before_change(x)
     leave_base(x)
     x._set_array(changed)
     if hung is not None:
         x._set_node(hung._node)
     if source is not None:
         x._version_counter = version_of(source)
-    version_of(x).bump("set_")
+    version_of(x).bump_loosely("set_")
     return x
 
 
