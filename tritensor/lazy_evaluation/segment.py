@@ -219,13 +219,7 @@ class Segment:
                 leaf.array = None  # calls and their values hold each other until they are collected
             self.cursor.rest()
             if failed:
-                first = next(iter(failed.values()))
-                if isinstance(first, MemoryError) and len(calls) > 1:
-                    first.add_note(
-                        f"{len(calls)} calls had waited, and their results that are held are made together; call tritensor.evaluate(...) "
-                        "on some of them earlier, or leave lazy() more often"
-                    )
-                raise first
+                raise _first_error(failed, len(calls))
 
     def _written_meanwhile(self) -> RuntimeError | None:
         """The error for memory that was read and has been written since, which no call may compute with."""
@@ -235,6 +229,16 @@ class Segment:
                     f"lazy: {counter.writer} wrote to memory that waiting calls read; this is a mistake of tritensor's, please report it"
                 )
         return None
+
+
+def _first_error(failed: Mapping[Value, Exception], calls: int) -> Exception:
+    first = next(iter(failed.values()))
+    if isinstance(first, MemoryError) and calls > 1:
+        first.add_note(
+            f"{calls} calls had waited, and their results that are held are made together; call tritensor.evaluate(...) "
+            "on some of them earlier, or leave lazy() more often"
+        )
+    return first
 
 
 def _undo(

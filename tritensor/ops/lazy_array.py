@@ -109,6 +109,13 @@ def leave_before_change(t: Any) -> None:
         cursor.forget(t)
 
 
+def leave_before_move(t: Any) -> None:
+    """The same of a tensor that takes another one's array: its count of writes says nothing of that memory."""
+    leave_before_change(t)
+    if t._version_counter is not None:
+        t._version_counter.loose = True
+
+
 class PendingStorage:
     """Memory that is to be computed: `value` says by what (a Value of a segment's graph), `real` is the array once that has run.
 

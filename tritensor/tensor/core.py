@@ -23,7 +23,7 @@ from tritensor.ground.strides import as_format, contiguous_format, contiguous_st
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous, layout_of
-from tritensor.ops.lazy_array import LazyArray, leave_before_change
+from tritensor.ops.lazy_array import LazyArray, leave_before_change, leave_before_move
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import HostValues, is_instance, new_instance
@@ -119,14 +119,11 @@ class Tensor(HostValues, Methods):
             raise IndexError(f"size: dim {dim} is out of range for shape {shape}")
         return shape[dim]
 
-    @property
-    def ndim(self) -> int:
-        """How many dimensions there are."""
-        return len(self._array.shape)
-
     def dim(self) -> int:
         """How many dimensions there are."""
         return len(self._array.shape)
+
+    ndim = property(dim)
 
     ndimension = dim
 
@@ -226,8 +223,7 @@ class Tensor(HostValues, Methods):
             if requires_grad:
                 self._node = None  # a leaf of its own from now on
             return self  # else it has no say: a view requires grad where its base does
-        if self._tracked is not bool(requires_grad):
-            leave_before_change(self)
+        leave_before_change(self)
         self._tracked = bool(requires_grad)
         if self._extra is not None and self._extra.views is not None:
             # Views taken outside the graph have no node; they require grad where their base does.
@@ -299,9 +295,8 @@ class Tensor(HostValues, Methods):
         wanted = None if inputs is None else engine.tensors_of("backward", "inputs", inputs)
         if gradient is not None and not isinstance(gradient, Tensor):
             raise TypeError(f"backward: gradient is a {type(gradient).__name__}; give a tensor of this one's shape, or None")
-        engine.backward(
-            [self], [gradient], keep_graph=create_graph if retain_graph is None else retain_graph, create_graph=create_graph, inputs=wanted
-        )
+        keep = create_graph if retain_graph is None else retain_graph
+        engine.backward([self], [gradient], keep_graph=keep, create_graph=create_graph, inputs=wanted)
 
     def detach(self) -> Tensor:
         """The same memory outside the graph; in-place writes are seen, and counted, on both sides."""
@@ -353,9 +348,7 @@ class Tensor(HostValues, Methods):
                 f"data: the tensor is on {self.device}, its new data on {value.device}; who holds it would see values come or go, so make a new tensor "
                 "of it, or use module.to_empty and load_state_dict(..., assign=True)"
             )
-        leave_before_change(self)
-        if self._version_counter is not None:
-            self._version_counter.loose = True
+        leave_before_move(self)
         self._set_array(value._array)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
