@@ -211,6 +211,17 @@ def training(k: int, kept: dict[str, Any]) -> Any:
     return p.detach().clone(), (p * 2).detach()
 
 
+class Named(tt.Tensor):
+    """A tensor of another class, whose functions give such ones."""
+
+
+@program
+def a_subclass(k: int, kept: dict[str, Any]) -> Any:
+    x = tt.tensor([1.0, 2.0, 3.0])
+    y = x.as_subclass(Named) if k % 2 else x
+    return type(y * 2).__name__, type((y * 2).sum(0)).__name__, (y * 2).sum(0).as_subclass(tt.Tensor)
+
+
 @program
 def end_of_the_graph(k: int, kept: dict[str, Any]) -> Any:
     p = tt.tensor([1.0, 2.0, 3.0], requires_grad=True)
