@@ -269,7 +269,7 @@ WRITES: dict[str, Callable[[Any, Any, Step], Any]] = {
     "view fill_": lambda x, y, s: x.view(-1)[s.number :].fill_(1),
     "view of a view mul_": lambda x, y, s: x[1:][:1].mul_(2).clamp_(-8, 8) if x.ndim else None,
     "relu_": lambda x, y, s: F.relu(x, inplace=True) if s.flag else x.relu_(),
-    "t_": lambda x, y, s: x.t_() if x.ndim == 2 else x.unsqueeze_(0) if x.ndim == 1 and s.flag else x.squeeze_(),
+    "t_": lambda x, y, s: None if x.requires_grad else x.t_() if x.ndim == 2 else x.unsqueeze_(0) if x.ndim == 1 and s.flag else x.squeeze_(),
     "detach_": lambda x, y, s: x.detach_(),
     "requires_grad_": lambda x, y, s: x.requires_grad_(s.flag) if x.is_leaf and x.dtype.is_floating_point else None,
     "grad =": _set_grad,

@@ -102,9 +102,11 @@ def _owner(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def leave_before_change(t: Any) -> None:
+def leave_before_change(t: Any, moves: bool = False) -> None:
     """A tensor is about to look at another array, to lie in another way, or to require grad or not: what was passed over and was given it is called first, and
-    it is not taken for what it was."""
+    it is not taken for what it was. `moves`: to other memory, whose writes it counts with those of the old."""
+    if moves and t._version_counter is not None:
+        t._version_counter.loose = True
     for cursor in tuple(cursors):
         cursor.forget(t)
 

@@ -299,9 +299,7 @@ class Tensor(HostValues, Methods):
         wanted = None if inputs is None else engine.tensors_of("backward", "inputs", inputs)
         if gradient is not None and not isinstance(gradient, Tensor):
             raise TypeError(f"backward: gradient is a {type(gradient).__name__}; give a tensor of this one's shape, or None")
-        engine.backward(
-            [self], [gradient], keep_graph=create_graph if retain_graph is None else retain_graph, create_graph=create_graph, inputs=wanted
-        )
+        engine.backward([self], [gradient], keep_graph=create_graph if retain_graph is None else retain_graph, create_graph=create_graph, inputs=wanted)
 
     def detach(self) -> Tensor:
         """The same memory outside the graph; in-place writes are seen, and counted, on both sides."""
@@ -321,8 +319,7 @@ class Tensor(HostValues, Methods):
             raise GradError("detach_: a view stays in the graph of its base; use detach()")
         if self._extra is not None and self._extra.views is not None:
             self._extra.views.part()
-        # What nodes have saved of this tensor's memory is copied or given up before the tensor leaves the graph.
-        copy_for_borrowers(self)
+        copy_for_borrowers(self)  # what nodes have saved of its memory
         leave_before_change(self)
         self._set_node(None)
         nodes.latest.stamp = nodes.next_sequence()  # who has saved this tensor is to look at it again
@@ -353,9 +350,7 @@ class Tensor(HostValues, Methods):
                 f"data: the tensor is on {self.device}, its new data on {value.device}; who holds it would see values come or go, so make a new tensor "
                 "of it, or use module.to_empty and load_state_dict(..., assign=True)"
             )
-        leave_before_change(self)
-        if self._version_counter is not None:
-            self._version_counter.loose = True
+        leave_before_change(self, moves=True)
         self._set_array(value._array)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
@@ -435,9 +430,8 @@ class Tensor(HostValues, Methods):
 def new_tensor(array: Array) -> Tensor:
     """A leaf on an array: the bare constructor that dispatch calls for every result."""
     t = _object_new(Tensor)
-    t._array = array
+    t._array, t._tracked = array, False
     t._node = t._grad = t._version_counter = t._extra = t._view_path = t._layout = None
-    t._tracked = False
     if type(array) is LazyArray:
         array.shown_by(t)
     return t
@@ -446,8 +440,7 @@ def new_tensor(array: Array) -> Tensor:
 def new_output(array: Array, node: Node) -> Tensor:
     """A tensor that hangs at a node."""
     t = new_tensor(array)
-    t._node = node
-    t._tracked = True
+    t._node, t._tracked = node, True
     return t
 
 
