@@ -11,6 +11,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.cuda.streams.capture import capturing, refusal
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray
+from tritensor.ops.lazy_array import compute_now
 from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
@@ -47,7 +48,10 @@ def refuse_in_capture(p: Tensor) -> None:
 
 def is_on_gpu(x: Any) -> bool:
     """Whether a number is a tensor on a GPU, which kernels read there, so that a CUDA graph sees it change."""
-    return isinstance(x, Tensor) and isinstance(x._array, CudaArray)
+    if not isinstance(x, Tensor):
+        return False
+    compute_now(x)
+    return isinstance(x._array, CudaArray)
 
 
 def to_number(x: Any) -> float:

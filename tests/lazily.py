@@ -36,6 +36,36 @@ EAGER = {
     "tests/tensor/test_keywords.py::test_functions_that_a_class_holds": "equal bits of two calls, which are fused in other ways",
     "tests/tensor/test_strided.py::test_every_write_without_arguments": "equal bits of numpy's functions and of a group's, which may differ in the last",
     "tests/tensor/test_views_by_plans.py": "plans of single calls",
+    "tests/autograd/test_slices.py::test_a_tensor_split": "launches counted at a line",
+    "tests/autograd/test_slices.py::test_a_long_loop": "launches counted at a line",
+    "tests/kernels/reductions/test_reduction.py::test_ops_take_dims": "equal bits of two sums, of which one is fused with what makes its rows",
+    "tests/torch_compat/test_foreach.py::test_what_stands": "equal bits of numpy's functions and of a group's, which may differ in the last",
+    "tests/table/test_registration.py::test_the_rule_of_an_op_with_two": "an op whose kernels compute something else than its numpy side: a group takes the kernels' formulas on both",
+    "tests/table/test_replacement.py::test_the_librarys_own": "the same",
+    "tests/table/test_replacement.py::test_an_op_that_nobody": "the same",
+    "tests/testing/test_op_check.py::test_a_finding_is_told": "which kernel has stored a value that a call gave",
+    "tests/multiprocessing/test_sharing.py::test_a_tensor_that_is_alone": "who holds memory, which what waits does as well",
+    "tests/site/test_reference.py::test_the_examples": "regions of functions, which are part of a program's",
+    "tests/onnx/test_models.py::test_exports_in_several": "the type of a tensor's array",
+    "tests/tools/test_precompile.py::test_a_script_that_fails": "what a program launches that asks for no value",
+    "tests/tools/test_precompile.py::test_one_bad": "the same",
+    "tests/tools/test_precompile.py::test_a_killed": "the same",
+    "tests/triton_kernels/test_subscript.py::test_as_an_op_of_the_table": "recordings of single corners",
+    "tests/tuning/test_force.py::test_replayed": "recordings of single corners",
+    "tests/tuning/test_tuned_file.py::test_a_config_that": "the text of an error without the line that is told beside it",
+    "tests/test_memory_trace.py": "memory at a line",
+    **{
+        f"tests/profiler/test_{name}": "times, launches and memory at a line"
+        for name in (
+            "device.py",
+            "profile.py::test_a_training_step",
+            "profile.py::test_every_way",
+            "profile.py::test_memory_of_a_call",
+            "table_and_trace.py::test_memory_over_time",
+            "table_and_trace.py::test_ranges_for",
+            "work.py",
+        )
+    },
     "tests/threads/test_first_use.py": "first calls, which build plans",
 }  # fmt: skip
 

@@ -23,7 +23,7 @@ from tritensor.kernels.parts.copying import convert, copied
 from tritensor.kernels.parts.cpu.float_conversions import as_integers, converted
 from tritensor.kernels.parts.elementwise import work
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
-from tritensor.ops.array import CudaArray, element_strides, empty
+from tritensor.ops.array import CudaArray, element_strides, empty, refuse_no_kernel_type
 from tritensor.ops.table import INTS, Sample, Spec, op, ops
 
 _ANY = ("bool", *INTS, "float16", "bfloat16", "float32", "float64")
@@ -87,8 +87,7 @@ def _cast_shape(x: Any, *, dtype: np.dtype) -> Spec:
 
 
 def _cast_cuda(x: CudaArray, *, dtype: np.dtype) -> CudaArray:
-    if dtypes.of(dtype).triton is None:
-        raise DTypeError(f"cast: {dtypes.of(dtype).name} lives on the CPU only; move the tensor there first with .cpu()")
+    refuse_no_kernel_type("cast", dtype)
     out = allocate_result((x,), x.shape, dtype)
     convert(x, out)
     return out

@@ -14,6 +14,39 @@ from tests.lazy_evaluation.memory_programs import PROGRAMS, a, n, program, w
 from tests.lazy_evaluation.programs import WAYS
 from tritensor.ground.thread_state import here
 
+# -- arguments that are equal, or the same object, and mean something else
+_dims, _rows = [0], [[1.0, 2.0, 3.0]]
+m = tt.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+@program
+def a_list_that_changes(k: int, kept: dict[str, Any]) -> Any:
+    _dims[0] = k % 2
+    return (m * 2).sum(_dims), tt.sum(m * 2, dim=_dims)
+
+
+@program
+def a_list_of_numbers_that_changes(k: int, kept: dict[str, Any]) -> Any:
+    _rows[0][1] = float(k)
+    return tt.tensor(_rows) * (m + 1)[:1, :3]
+
+
+@program
+def truths_and_numbers(k: int, kept: dict[str, Any]) -> Any:
+    x = m * 2
+    return x[(0, 1) if k % 2 else (False, True)], x[0 if k % 3 else False], n.clamp(min=1 if k % 2 else 1.0), tt.add(n, n, alpha=1 if k % 2 else True)
+
+
+@program
+def signs_of_zero(k: int, kept: dict[str, Any]) -> Any:
+    return 1 / (tt.abs(a) * (0.0 if k % 2 else -0.0)), tt.full((2,), -0.0 if k % 2 else 0.0) * a[:2]
+
+
+@program
+def the_same_tensor_twice(k: int, kept: dict[str, Any]) -> Any:
+    x, y = a * 2, a * 3
+    return tt.add(x, x if k % 3 else y), tt.cat([x, x] if k % 2 else [x, y]), tt.where(a > 0, a, a if k % 2 else n)
+
 
 # -- settings
 @program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import warnings
@@ -57,8 +58,12 @@ def answer(mistake: Mistake, device: str) -> tuple[str, str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            exec(compile(mistake.code.replace("\\n", "\n"), "mistake.py", "exec"), given)
-            run_waiting()  # where the whole suite is lazy
+            code = mistake.code.replace("\\n", "\n")
+            body = ast.parse(code, "mistake.py").body
+            if len(body) == 1 and isinstance(body[0], ast.Expr):
+                code = "result = (" + code + ")"
+            exec(compile(code, "mistake.py", "exec"), given)
+            run_waiting()  # where the whole suite is lazy: what nobody holds is not computed
             if device == "cuda":
                 tt.cuda.synchronize()
     except Exception as error:

@@ -137,7 +137,7 @@ SIZES = {
     "kernels/parts/cpu/blocks.py": ("evaluate",),
     "kernels/parts/gemm.py": ("gemm",),
     "kernels/normalization/row_gradients.py": ("row_walk", "_partial_sums"),
-    "kernels/parts/elementwise.py": ("_plan", "_tile_shape"),
+    "kernels/parts/tapes/pointwise.py": ("_plan", "_tile_shape"),
     "kernels/parts/axes.py": ("along_host", "blocks", "splits_of"),
     "kernels/parts/configs/spaces.py": ("tiles_space", "rows_space", "blocks_space", "numbers_space"),
     "kernels/parts/products/rules.py": ("product_tiles", "_resident"),

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import IO, Any
 
+from tests.lazily import Lazily
 from tests.stub.child import ROOT, Outcome, Request
 
 
@@ -59,6 +60,8 @@ def _failure(request: Request) -> str:
     """Run the test's body; the traceback, or "" where it passes."""
     from tests.stub import control
 
+    if os.environ.get("TRITENSOR_LAZY", "0") not in ("", "0"):
+        Lazily()  # as in the process that collects tests
     text = ""
     ignored: list[str] = []  # exceptions in finalizers, which Python only prints
     sys.unraisablehook = lambda it: ignored.append(f"{it.object!r}: " + "".join(traceback.format_exception(it.exc_value)))

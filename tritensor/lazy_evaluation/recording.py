@@ -23,8 +23,8 @@ from tritensor.ground.thread_state import here, leave_path
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.lazy_evaluation.adoption import adopt, may_adopt
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
-from tritensor.ops.array import device_of, element_strides
-from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, is_lent, is_shared, run_before_write, settle
+from tritensor.ops.array import device_of, element_strides, refuse_no_kernel_type
+from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, is_lent, is_shared, run_before_write, settle, show_computed
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op
 from tritensor.ops.table.description import bare_signature
@@ -122,6 +122,8 @@ def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], sp
         call = Call(op, FORWARD, tuple([segment.operand(a) for a in arrays]), attributes(op, attrs), user_instruction())
         results = []
         for k, spec in enumerate(specs):
+            if on.type == "cuda":
+                refuse_no_kernel_type(op.name, spec.dtype)
             shape = tuple(map(index, spec.shape))  # numpy's arrays of one number among them
             results.append(segment.new(call, k, shape, spec.dtype, meta.result_strides(op, shape, arrays, attrs), on))
         call.results = tuple([r.storage.value for r in results])
@@ -167,7 +169,7 @@ def _note_versions(segment: Segment, inputs: tuple[Any, ...], arrays: list[Any])
 # -- gradients
 def as_lazy(array: Any, segment: Segment) -> LazyArray:
     """An array as a lazy one, which names it."""
-    if type(array) is LazyArray or not isinstance(array, np.ndarray | StridedArray):  # inside a transform: that sees to it
+    if type(array) in (LazyArray, MetaArray) or not isinstance(array, np.ndarray | StridedArray):  # inside a transform: that sees to it
         return array
     return segment.hold(segment.leaf(array))
 
@@ -183,7 +185,7 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         segment = next((x.storage.segment for x in given if type(x) is LazyArray and x.storage.value is not None), None)
     on = device_of(first)
     corner = op.cpu_backward if on.type == "cpu" else op.backward
-    if segment is None or node.meta is None:
+    if segment is None or node.meta is None or on.type == "meta":
         return _pull_now(node, g, needs)
     if corner is None:
         assert op.rule is not None
@@ -324,7 +326,7 @@ def write(x: Any, value: Any) -> None:
     if here.segment is not None and here.cursor.follows and type(x._array) is not LazyArray and not may_adopt(x, here.segment):
         here.segment.settle()  # it ends what waits, in every run
     leave_path()
-    compute_now(*[t for t in (x,) if type(t._array) is LazyArray and not t._array.pending])
+    show_computed(x)
     if type(x._array) is not LazyArray and (here.segment is None or not adopt(x, here.segment)):
         copy_into(x._array, value._array)
         return

@@ -11,8 +11,6 @@ import numpy as np
 
 from tritensor.autograd.node import FREED, Node
 from tritensor.fusion.graph import WRITE, WRITE_OP, Call, Value, Window, needed
-from tritensor.fusion.running import run_calls
-from tritensor.fusion.structure import compute
 from tritensor.ground import shortcuts
 from tritensor.ground.call_site import user_instruction
 from tritensor.ground.device import cpu, device
@@ -23,7 +21,6 @@ from tritensor.lazy_evaluation.known.cursor import Cursor
 from tritensor.lazy_evaluation.known.fresh import FreshTensor
 from tritensor.lazy_evaluation.known.records import Trail
 from tritensor.lazy_evaluation.regions import close_region, go_on, is_left_open
-from tritensor.lazy_evaluation.storing import copied, store_results
 from tritensor.ops.array import device_of, element_strides, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, is_shared, waiting
 from tritensor.ops.strided_array import StridedArray
@@ -75,6 +72,8 @@ class Segment:
         found = self.leaves.get(id(array))
         if found is None:
             if is_shared(array):  # as it is now
+                from tritensor.lazy_evaluation.storing import copied
+
                 array = copied(array, tuple(element_strides(array)))
                 self.leaves[id(array)] = found = Value(tuple(array.shape), array.dtype, tuple(element_strides(array)), cpu, array=array)
                 return found
@@ -125,7 +124,7 @@ class Segment:
 
     def reads(self, array: Any) -> bool:
         """Whether a waiting call reads memory of an array."""
-        return any([v.array is not None and same_memory(v.array, array) for v in self.leaves.values()])
+        return any([v.array is not None and same_memory(v.array, array) for v in tuple(self.leaves.values())])  # other threads ask, too
 
     # -- what comes out
     def settle(self, storage: PendingStorage | None = None, everything: bool = False, why: str = "") -> None:
@@ -165,6 +164,11 @@ class Segment:
         return len(nodes) < len(held) or any([n is not None and n.inputs is not FREED and n.outputs is not FREED for n in nodes])
 
     def _run(self, storage: PendingStorage | None, everything: bool) -> None:
+        # kernels are read when something runs, not when a region opens
+        from tritensor.fusion.running import run_calls
+        from tritensor.fusion.structure import compute
+        from tritensor.lazy_evaluation.storing import store_results
+
         with self.lock:
             if storage is not None and storage.value is None:
                 return  # another thread was faster
@@ -215,13 +219,7 @@ class Segment:
                 leaf.array = None  # calls and their values hold each other until they are collected
             self.cursor.rest()
             if failed:
-                first = next(iter(failed.values()))
-                if isinstance(first, MemoryError) and len(calls) > 1:
-                    first.add_note(
-                        f"{len(calls)} calls had waited, and their results that are held are made together; call tritensor.evaluate(...) "
-                        "on some of them earlier, or leave lazy() more often"
-                    )
-                raise first
+                raise _first_error(failed, len(calls))
 
     def _written_meanwhile(self) -> RuntimeError | None:
         """The error for memory that was read and has been written since, which no call may compute with."""
@@ -233,10 +231,22 @@ class Segment:
         return None
 
 
+def _first_error(failed: Mapping[Value, Exception], calls: int) -> Exception:
+    first = next(iter(failed.values()))
+    if isinstance(first, MemoryError) and calls > 1:
+        first.add_note(
+            f"{calls} calls had waited, and their results that are held are made together; call tritensor.evaluate(...) "
+            "on some of them earlier, or leave lazy() more often"
+        )
+    return first
+
+
 def _undo(
     calls: list[Call], overwritten: list[tuple[int, PendingStorage, Value]], failed: Mapping[Value, Exception], held: list[PendingStorage]
 ) -> None:
     """Let memory that there is hold what it did when a call came that has failed: what was written before that is written, and nothing after it."""
+    from tritensor.fusion.running import run_calls
+
     at = next(k for k, call in enumerate(calls) if any([v in failed for v in call.results]))
     for count, storage, value in reversed(overwritten):
         if count > at:

@@ -14,8 +14,11 @@ import numpy as np
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.ground.extras import extra
+from tritensor.ground.pytree import tree_leaves
+from tritensor.ground.thread_state import run_waiting
 from tritensor.nn.inspection import preserve_modes
 from tritensor.nn.module import Module
+from tritensor.nn.parameter import is_lazy
 from tritensor.onnx import arguments
 from tritensor.onnx.arguments import Inputs
 from tritensor.onnx.building import Builder, BuildOptions
@@ -28,6 +31,7 @@ from tritensor.onnx.tracing import Trace
 from tritensor.onnx.tracing.record import Item
 from tritensor.onnx.tracing.untraced_values import warn_of_trace
 from tritensor.ops.array import to_host
+from tritensor.ops.lazy_array import at_once
 from tritensor.tensor.core import Tensor
 
 
@@ -126,7 +130,10 @@ def export(
     axes = arguments.read_dynamic_axes(inputs, dynamic_axes, dynamic_shapes, output_names)
     custom = {k if isinstance(k, str) else getattr(k, "__name__", str(k)): f for k, f in (custom_translation_table or {}).items()}
     fold = do_constant_folding and export_params
-    with _in_export(), select_model_mode_for_export(model, training):
+    run_waiting()  # of a lazy program: the trace sees tensors that are there
+    state = [x for x in (*model.parameters(), *model.buffers()) if not is_lazy(x)] if isinstance(model, Module) else []
+    sample = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+    with _in_export(), select_model_mode_for_export(model, training), at_once(*state, *sample):
         found, given = trace_runs(model, inputs, axes)
     _warn_of_writes(found[0], inputs)
     merged = MergedTrace(found)

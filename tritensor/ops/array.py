@@ -12,7 +12,7 @@ import numpy as np
 from tritensor.cuda.memory.storage import allocate
 from tritensor.ground import dtypes, shortcuts
 from tritensor.ground.device import cpu, device
-from tritensor.ground.errors import DeviceError
+from tritensor.ground.errors import DeviceError, DTypeError
 from tritensor.ground.process import locks
 from tritensor.ground.strides import (
     BACKWARDS,
@@ -148,7 +148,9 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, on: device, strides: tuple[in
     if on.type == "meta":
         return empty_meta(shape, dtype, strides)
     if dtypes.of(dtype).triton is None:
-        raise _no_kernel_type(dtype, on)
+        raise DeviceError(
+            f"{dtypes.of(dtype).name} lives on the CPU only, no kernel takes it; keep the tensor there or use .real/.imag, asked for: {on}"
+        )
     return CudaArray(allocate(math.prod(shape) * dtype.itemsize, on), shape, dtype, strides)
 
 
@@ -201,11 +203,10 @@ def _in_c_order(x: np.ndarray) -> np.ndarray:
     return y
 
 
-def _no_kernel_type(dtype: np.dtype, on: device) -> DeviceError:
-    """The error for a type that kernels do not know yet."""
-    return DeviceError(
-        f"{dtypes.of(dtype).name} lives on the CPU only, no kernel takes it; keep the tensor there or use .real/.imag, asked for: {on}"
-    )
+def refuse_no_kernel_type(op: str, dtype: np.dtype) -> None:
+    """Raise DTypeError, for a result of an op on a GPU, where kernels do not know its type."""
+    if dtypes.of(dtype).triton is None:
+        raise DTypeError(f"{op}: {dtypes.of(dtype).name} lives on the CPU only; move the tensor there first with .cpu()")
 
 
 def empty_like(x: Array, dtype: np.dtype | None = None) -> Array:

@@ -102,13 +102,18 @@ def _owner(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def leave_before_change(t: Any, moves: bool = False) -> None:
+def leave_before_change(t: Any) -> None:
     """A tensor is about to look at another array, to lie in another way, or to require grad or not: what was passed over and was given it is called first, and
-    it is not taken for what it was. `moves`: to other memory, whose writes it counts with those of the old."""
-    if moves and t._version_counter is not None:
-        t._version_counter.loose = True
+    it is not taken for what it was."""
     for cursor in tuple(cursors):
         cursor.forget(t)
+
+
+def leave_before_move(t: Any) -> None:
+    """The same of a tensor that takes another one's array: its count of writes says nothing of that memory."""
+    leave_before_change(t)
+    if t._version_counter is not None:
+        t._version_counter.loose = True
 
 
 class PendingStorage:

@@ -23,7 +23,7 @@ from tritensor.ground.strides import as_format, contiguous_format, contiguous_st
 from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous, layout_of
-from tritensor.ops.lazy_array import LazyArray, leave_before_change
+from tritensor.ops.lazy_array import LazyArray, leave_before_change, leave_before_move
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import HostValues, is_instance, new_instance
@@ -119,14 +119,11 @@ class Tensor(HostValues, Methods):
             raise IndexError(f"size: dim {dim} is out of range for shape {shape}")
         return shape[dim]
 
-    @property
-    def ndim(self) -> int:
-        """How many dimensions there are."""
-        return len(self._array.shape)
-
     def dim(self) -> int:
         """How many dimensions there are."""
         return len(self._array.shape)
+
+    ndim = property(dim)
 
     ndimension = dim
 
@@ -299,7 +296,8 @@ class Tensor(HostValues, Methods):
         wanted = None if inputs is None else engine.tensors_of("backward", "inputs", inputs)
         if gradient is not None and not isinstance(gradient, Tensor):
             raise TypeError(f"backward: gradient is a {type(gradient).__name__}; give a tensor of this one's shape, or None")
-        engine.backward([self], [gradient], keep_graph=create_graph if retain_graph is None else retain_graph, create_graph=create_graph, inputs=wanted)
+        keep = create_graph if retain_graph is None else retain_graph
+        engine.backward([self], [gradient], keep_graph=keep, create_graph=create_graph, inputs=wanted)
 
     def detach(self) -> Tensor:
         """The same memory outside the graph; in-place writes are seen, and counted, on both sides."""
@@ -319,7 +317,8 @@ class Tensor(HostValues, Methods):
             raise GradError("detach_: a view stays in the graph of its base; use detach()")
         if self._extra is not None and self._extra.views is not None:
             self._extra.views.part()
-        copy_for_borrowers(self)  # what nodes have saved of its memory
+        # What nodes have saved of this tensor's memory is copied or given up before the tensor leaves the graph.
+        copy_for_borrowers(self)
         leave_before_change(self)
         self._set_node(None)
         nodes.latest.stamp = nodes.next_sequence()  # who has saved this tensor is to look at it again
@@ -350,7 +349,7 @@ class Tensor(HostValues, Methods):
                 f"data: the tensor is on {self.device}, its new data on {value.device}; who holds it would see values come or go, so make a new tensor "
                 "of it, or use module.to_empty and load_state_dict(..., assign=True)"
             )
-        leave_before_change(self, moves=True)
+        leave_before_move(self)
         self._set_array(value._array)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
@@ -430,8 +429,9 @@ class Tensor(HostValues, Methods):
 def new_tensor(array: Array) -> Tensor:
     """A leaf on an array: the bare constructor that dispatch calls for every result."""
     t = _object_new(Tensor)
-    t._array, t._tracked = array, False
+    t._array = array
     t._node = t._grad = t._version_counter = t._extra = t._view_path = t._layout = None
+    t._tracked = False
     if type(array) is LazyArray:
         array.shown_by(t)
     return t
@@ -440,7 +440,8 @@ def new_tensor(array: Array) -> Tensor:
 def new_output(array: Array, node: Node) -> Tensor:
     """A tensor that hangs at a node."""
     t = new_tensor(array)
-    t._node, t._tracked = node, True
+    t._node = node
+    t._tracked = True
     return t
 
 

@@ -26,6 +26,7 @@ from tritensor.ground.device import gpu
 from tritensor.ground.errors import LaunchError
 from tritensor.llvm import compiler as native
 from tritensor.ops.array import empty
+from tritensor.ops.lazy_array import at_once
 from tritensor.ops.table import ops
 from tritensor.tensor.core import new_tensor
 from tritensor.tools.doctor_probe import Check, probe
@@ -203,7 +204,8 @@ def compiler() -> list[Check]:
     before = active.use(VirtualGPU(90))  # compiling needs no GPU, only somebody who records the launch
     try:
         x = new_tensor(empty((16,), np.dtype(np.float32), gpu(0)))
-        ops.add(x, x)
+        with at_once():
+            ops.add(x, x)
         launches = list(active.runtime().launches)  # type: ignore[attr-defined]
         cubin_cache.find_cubin(launches[0], 90)
     except LaunchError as error:

@@ -20,6 +20,7 @@ from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, LaunchError, PluginError, RegistrationError
+from tritensor.ground.thread_state import run_waiting
 from tritensor.ops.table import Op, op_selection
 from tritensor.tools.dry_run import run_ops, run_script
 from tritensor.utils.progress import Bar
@@ -49,6 +50,7 @@ def _child(arch: int, record: Callable[[], list[str]], quiet: bool, processes: i
     for text in failures:
         notes.send(_Note("failed", text))
     notes.send(_Note("output", said))
+    run_waiting()  # in a program that is lazy
     specs: list[Specialization] = list(recorder.launches)
     notes.send(_Note("total", len(specs)))
     for _, done in precompile.compile_all(specs, arch, processes):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tritensor.cuda.runtime.interface import Runtime
 from tritensor.ground.process.locks import rlock
-from tritensor.ground.thread_state import here
+from tritensor.ground.thread_state import here, run_waiting
 
 _runtime: Runtime | None = None
 _choose: Callable[[], Runtime]  # set by backend.py, which is imported with tritensor.cuda
@@ -48,6 +48,7 @@ def started() -> bool:
 def use(other: Runtime | None) -> Runtime | None:
     """Serve device cuda by another runtime from now on (None: choose anew at the next use); returns the one before."""
     global _runtime
+    run_waiting()  # on the device that it was called for
     with _choosing:
         before, _runtime = _runtime, other
     here.place, here.context = None, -1  # of the runtime before: another one's numbers may be the same

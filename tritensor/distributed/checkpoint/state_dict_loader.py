@@ -16,6 +16,7 @@ from tritensor.distributed.checkpoint.states import Stateful, decode_value, expa
 from tritensor.distributed.checkpoint.together import CheckpointRanks
 from tritensor.ground.errors import CheckpointError
 from tritensor.ops.array import from_host
+from tritensor.ops.lazy_array import compute_now
 from tritensor.tensor.core import Tensor
 
 Piece = tuple[tuple[slice, ...], np.ndarray]  # where elements go in a tensor, and they themselves, on the mapped file
@@ -138,6 +139,7 @@ def _find_pieces(reader: FileSystemReader, key: str, wanted: Box, metadata: Meta
 
 def _write_pieces(t: Tensor, pieces: list[Piece]) -> None:
     """Write a tensor: on the CPU its own memory, on a GPU by way of the host, one tensor at a time."""
+    compute_now(t)
     host = t._array if isinstance(t._array, np.ndarray) else np.empty(t._array.shape, t._array.dtype)
     for place, values in pieces:
         host[place] = values

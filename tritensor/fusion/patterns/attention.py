@@ -13,7 +13,6 @@ from tritensor.fusion.graph import Call, Value, Window
 from tritensor.fusion.patterns.match import Factor, Match, Mismatch, is_factor, is_floating, is_number
 from tritensor.fusion.patterns.windows import expanded, reshaped, same_order, transposed, window
 from tritensor.ground.strides import contiguous_strides
-from tritensor.kernels.attention.layout import strides_like
 from tritensor.ops.strided_array import empty_meta
 from tritensor.ops.table import registry
 
@@ -267,4 +266,6 @@ def _gradients(m: Match, path: Sequence[tuple[Call, int]], operands: Sequence[Wi
 def _as_op_lays(x: Window, name: str) -> Window:
     """A gradient of an operand, as the op's corner lays it."""
     like = empty_meta(x.shape, x.dtype, x.strides)
+    from tritensor.kernels.attention.layout import strides_like
+
     return x._replace(strides=strides_like(like, x.shape[-1]) if name == "flash_attention" else contiguous_strides(x.shape))

@@ -13,7 +13,6 @@ from tritensor.fusion.patterns.match import Match, Mismatch
 from tritensor.fusion.patterns.softmax import take_largest
 from tritensor.fusion.patterns.windows import reshaped, transposed
 from tritensor.ground.strides import contiguous_strides
-from tritensor.kernels.losses.linear_cross_entropy import rows_of_chunk
 from tritensor.ops.table import registry
 
 NO_LABEL = -(1 << 63)  # what no label is that gather takes
@@ -159,6 +158,8 @@ def linear_cross_entropy(m: Match) -> None:
         m.ask(len(weight.shape) == 2)
         weight, bias = transposed(weight), [None]
     rows, classes = logits.shape
+    from tritensor.kernels.losses.linear_cross_entropy import rows_of_chunk
+
     m.ask(len(weight.shape) == 2, rows > rows_of_chunk(rows, classes, 0), loss is not None)
     assert loss is not None
     features = reshaped(x, (rows, x.shape[-1]))

@@ -13,6 +13,7 @@ from tritensor.ground.dtypes import DType
 from tritensor.ground.strides import contiguous_strides, memory_extent
 from tritensor.io.device_mapping import location_tag
 from tritensor.ops.array import CudaArray, device_of, element_strides, to_host
+from tritensor.ops.lazy_array import compute_now
 from tritensor.tensor.copying import storage_vector, view_bytes
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.types.storages import UntypedStorage, make_storage
@@ -77,6 +78,7 @@ def assign_windows(tensors: Iterable[Tensor]) -> dict[int, Window]:
     found: dict[int, Window] = {}
     spans: dict[str, list[tuple[int, _Span]]] = {}
     for t in tensors:
+        compute_now(t)
         span = _find_span(t)
         if span is None:
             found[id(t)] = _store_alone(t._array)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor.lazy_evaluation.known.fresh import FreshTensor
 from tritensor.lazy_evaluation.known.places import Place
-from tritensor.lazy_evaluation.known.records import Group, Leaf, Record
+from tritensor.lazy_evaluation.known.records import Group, Hand, Leaf, Record, Source
 from tritensor.ops.array import layout_of
 from tritensor.ops.lazy_array import LazyArray, is_lent, show_computed
 from tritensor.tensor.core import Tensor
@@ -65,6 +65,14 @@ def _lies_as(t: Any, leaf: Leaf) -> bool:
         return False
     show_computed(t)
     return layout_of(t._array) is leaf.layout and not is_lent(t)
+
+
+def place_in_graph(t: Any, place: Source | None) -> Any:
+    """What is to stay of a tensor's place in the graph when a path is followed: of one that the path makes, whether it has one."""
+    return _tracked(t) if type(place) is Hand else (_tracked(t), _node(t))
+
+
+_tracked, _node = (Tensor.__dict__[n].__get__ for n in ("_tracked", "_node"))
 
 
 def tensors_in(values: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from sys import getrefcount
 from typing import Any
 
@@ -16,11 +16,10 @@ from tritensor.ground.transforms import running
 from tritensor.lazy_evaluation.adoption import adopt
 from tritensor.lazy_evaluation.known.becoming import become
 from tritensor.lazy_evaluation.known.binding import bind, gives_tensors
-from tritensor.lazy_evaluation.known.ending import Ending
 from tritensor.lazy_evaluation.known.freed_graph import FreedGraph
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view, settle_fresh
 from tritensor.lazy_evaluation.known.recording import Writer
-from tritensor.lazy_evaluation.known.records import Hand, Leaf, Record, Several, Trail, View, end_of
+from tritensor.lazy_evaluation.known.records import Group, Hand, Leaf, Record, Several, Trail, View, end_of
 from tritensor.ops import replay
 from tritensor.ops.array import layout_of, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, following, window_of
@@ -136,6 +135,8 @@ class Cursor:
             known = [at, *at.prev.others] if at.asked is not None else at.prev.others
         for record in known:
             if record.asked is call and record.enabled is state.enabled and bind(record, args, named) and _may_add(record):
+                if self.at is not at:  # looking at what was given has left the path
+                    return None
                 if at.prev is not None and record is not at:
                     self._turn(at.prev, record)
                 elif at.prev is None:
@@ -291,11 +292,15 @@ class Cursor:
         assert last is not None
         trail = _trail(last)
         hands = trail.hands
+        views = [h for h in trail.views if getrefcount(h.t) > _UNHELD]
+        takers = _takers(views, trail) if views else []
         held = tuple([k for k, h in enumerate(hands) if getrefcount(h.t) > _UNHELD])
         ending = last.ends.get(held)
         if ending is None:
+            from tritensor.lazy_evaluation.known.ending import Ending  # which reads kernels
+
             ending = last.ends[held] = Ending(trail, [hands[k] for k in held])
-        if not ending.may_run or not all([leaf.t._layout is leaf.layout or layout_of(leaf.memory) is leaf.layout for leaf in trail.leaves]):
+        if takers is None or not ending.may_run or not all([leaf.t._layout is leaf.layout or layout_of(leaf.memory) is leaf.layout for leaf in trail.leaves]):
             self.leave()
             self.segment.settle()
             return
@@ -308,7 +313,6 @@ class Cursor:
             self.leave()
             self.segment.settle()
             return
-        views = [h for h in trail.views if getrefcount(h.t) > _UNHELD]
         places = self.places
         self.rest()
         given, self.given = self.given, []
@@ -328,23 +332,17 @@ class Cursor:
             if type(array) is LazyArray:
                 array.storage.real, array.storage.value, array.storage.segment = reals[array.storage.number], None, None
         self._give_back()
-        if views:
-            self._take(views, trail)
+        if takers:
+            self._take(takers)
         for leaf in trail.leaves:
             leaf.let_go()
 
-    def _take(self, held: list[View], trail: Trail) -> None:
+    def _take(self, takers: list[Record]) -> None:
         """Have views that are held taken of the memory that is there, as their calls take them."""
-        needed: set[int] = {id(v) for v in held}
-        takers = []
-        for record in reversed(trail.records):
-            if any([id(v) in needed for v in record.views]):
-                takers.append(record)
-                needed.update([id(p) for p in (*record.places, *record.by_name.values())])
         self.depth += 1
         enabled = state.enabled
         try:
-            for record in reversed(takers):
+            for record in takers:
                 state.enabled = record.enabled
                 become(record.out, record.repeat())
         finally:
@@ -378,6 +376,25 @@ def _hand_over(hand: Hand, real: Any, graph: Callable[[], None] | None) -> None:
     t, hand.t = hand.t, fresh(hand)
     array = real if hand.whole else window_of(real, hand.shape, hand.dtype, hand.strides, hand.first)
     settle_fresh(t, array, graph if hand.tracked else None)
+
+
+def _takers(held: list[View], trail: Trail) -> list[Record] | None:
+    """The records that take views which are held, in order; None where one of them takes what the path computes as well."""
+    needed: set[int] = {id(v) for v in held}
+    takers = []
+    for record in reversed(trail.records):
+        if any([id(v) in needed for v in record.views]):
+            takers.append(record)
+            given = _flat((*record.places, *record.by_name.values()))
+            if any([type(p) is Hand for p in given]):
+                return None
+            needed.update([id(p) for p in given])
+    return takers[::-1]
+
+
+def _flat(places: Iterable[Any]) -> list[Any]:
+    """Places, with those of groups in the place of these."""
+    return [p for place in places for p in (_flat(place.items) if type(place) is Group else (place,))]
 
 
 def _may_add(record: Record) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritensor.fusion.graph import BACKWARD, Call
-from tritensor.fusion.templates import seed_places
 
 
 class Draws:
@@ -21,6 +20,8 @@ class Draws:
 
     def link(self, calls: Sequence[Call]) -> bool:
         """Tell calls, in order, which of the path has drawn what they draw again; False where none has, so that no later run would know."""
+        from tritensor.fusion.templates import seed_places  # which reads kernels
+
         for call in calls:
             self.note(call, call)
             at = seed_places(call.op, call.part or 0, call.kernels is not None) if call.corner == BACKWARD else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class Place:
 
 NOTHING = Place(ABSENT)  # an argument that was not given
 _EQUAL = frozenset((int, float, str, bool, type(None)))
-_CONSTANT = (DType, device, MemoryFormat, layout, np.dtype, type, type(...), complex, bytes)  # kinds of objects that do not change
+_CONSTANT = (DType, device, MemoryFormat, layout, np.dtype, type, type(...), complex, bytes, Enum)  # kinds of objects that do not change
 
 
 class _Same:

@@ -14,7 +14,7 @@ from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here
 from tritensor.lazy_evaluation.adoption import is_adopted
 from tritensor.lazy_evaluation.known.becoming import become
-from tritensor.lazy_evaluation.known.binding import is_there, tensors_in
+from tritensor.lazy_evaluation.known.binding import is_there, place_in_graph, tensors_in
 from tritensor.lazy_evaluation.known.draws import Draws
 from tritensor.lazy_evaluation.known.fresh import fresh
 from tritensor.lazy_evaluation.known.notes import Notes
@@ -72,7 +72,7 @@ class Writer:
         self.lay = lay = [t._array for t in tensors]
         start, runs, seen = len(segment.calls), segment.runs, set(segment.leaves)
         counts = self._counters(tensors)
-        graph = [_place_in_graph(t, self._known(t)) for t in tensors]
+        graph = [place_in_graph(t, self._known(t)) for t in tensors]
         tracked = [leaf for leaf in (*self.leaves, *fresh_leaves) if leaf.tracked]
         grads = [(leaf, leaf.t._grad) for leaf in tracked if leaf.t is not None]
         freed = self._freed_by(args) if call is Tensor.backward else []
@@ -100,7 +100,7 @@ class Writer:
         if call is Tensor.backward and (len(grads) < len(tracked) or any([leaf.t._node is not None for leaf, _ in grads])):
             notes.spoil("a gradient of a tensor that is forgotten, or whose graph goes on to what no record knows")
         record.bumps = tuple([(leaf, counter.writer) for leaf, counter, count in counts for _ in range(counter.value - count)])
-        if [_place_in_graph(t, self._known(t)) for t in tensors] != graph:
+        if [place_in_graph(t, self._known(t)) for t in tensors] != graph:
             notes.spoil("a tensor that it was given has another place in the graph")
         if notes.spoiled or not self._note_gradients(record, grads, call is Tensor.backward) or not self._complete(
             record, given, by_name, args, named, result, fresh_leaves, seen, notes
@@ -438,11 +438,3 @@ class Writer:
                 cursor.latest = first
         else:
             cursor.branch(first.prev, first)
-
-
-def _place_in_graph(t: Any, place: Source | None) -> Any:
-    """What is to stay of a tensor's place in the graph when a path is followed: of one that the path makes, whether it has one."""
-    return _tracked(t) if type(place) is Hand else (_tracked(t), _node(t))
-
-
-_tracked, _node = (Tensor.__dict__[n].__get__ for n in ("_tracked", "_node"))

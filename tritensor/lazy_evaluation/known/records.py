@@ -132,7 +132,7 @@ class Record:
         self.places: tuple[Source, ...] = ()
         self.by_name: dict[str, Source] = {}
         self.count = 0
-        self.named: Any = {}
+        self.named: dict[str, Any] = {}
         self.out: Any = NOTHING
         self.long: Any = None
         self.hands: tuple[Hand, ...] = ()

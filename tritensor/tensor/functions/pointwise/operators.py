@@ -32,6 +32,7 @@ from tritensor.tensor.public_api.publish import function
 
 _SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # a < b is b > a
 _OPERANDS_OF = Parameters(("self", "other"), None, (), exact=True)
+_OPERAND_OF = Parameters(("self",), None, (), exact=True)
 _OPERANDS = (Tensor, bool, int, float, complex, np.generic)
 
 
@@ -51,9 +52,11 @@ def _make_operator(python: str, name: str) -> Any:
     return _open(wrapper(operator), name, python, operator)
 
 
-def _open(long: Callable[..., Any], name: str, python: str, operator: Callable[..., Any], checks: bool = True) -> Any:
+def _open(
+    long: Callable[..., Any], name: str, python: str, operator: Callable[..., Any], checks: bool = True, parameters: Parameters = _OPERANDS_OF
+) -> Any:
     """The door of an operator, whose parameters are `operator`'s, to which `long` is the long way."""
-    f = functools.update_wrapper(open_door(Door(long, _OPERANDS_OF, name, numbers=("other",), checks=checks)), operator)
+    f = functools.update_wrapper(open_door(Door(long, parameters, name, numbers=parameters.by_place[1:], checks=checks)), operator)
     f.__name__, f.__qualname__ = f"__{python}__", f"Tensor.__{python}__"
     return f
 
@@ -170,25 +173,21 @@ def _wrap_array(x: Any) -> Any:
 Tensor.__array_ufunc__ = _array_ufunc  # type: ignore[assignment, method-assign]
 
 
-def _neg(self: Tensor) -> Tensor:
-    return ops.neg(self)
+def _make_unary(python: str, name: str) -> Any:
+    def operator(self: Tensor) -> Any:
+        return getattr(ops, name)(self)
+
+    return _open(wrapper(operator), name, python, operator, parameters=_OPERAND_OF)
 
 
-def _abs(self: Tensor) -> Tensor:
-    return ops.abs(self)
-
-
-def _invert(self: Tensor) -> Tensor:
-    return ops.bitwise_not(self)
+for _python, _name in {"neg": "neg", "abs": "abs", "invert": "bitwise_not"}.items():
+    setattr(Tensor, f"__{_python}__", _make_unary(_python, _name))
 
 
 def _pos(self: Tensor) -> Tensor:
     return self
 
 
-Tensor.__neg__ = _neg  # type: ignore[assignment, method-assign]
-Tensor.__abs__ = _abs  # type: ignore[assignment, method-assign]
-Tensor.__invert__ = _invert  # type: ignore[assignment, method-assign]
 Tensor.__pos__ = _pos  # type: ignore[assignment, method-assign]
 
 
