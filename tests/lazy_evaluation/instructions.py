@@ -285,7 +285,6 @@ WRITES: dict[str, Callable[[Any, Any, Step], Any]] = {
     "bernoulli_": lambda x, y, s: x.bernoulli_(0.5),
     "expanded add_": lambda x, y, s: x.add_(y[:1].expand(*x.shape)) if x.shape == y.shape and x.ndim and x.dtype == y.dtype else None,
     "foreach": lambda x, y, s: tt._foreach_add_([x.detach(), y.detach()], s.number) if x.dtype == y.dtype else None,
-    "swap": lambda x, y, s: tt.utils.swap_tensors(x, y) if s.flag and x.shape == y.shape and x._base is y._base is None and x.is_leaf and y.is_leaf else None,
     "attribute": lambda x, y, s: setattr(x, "mark", s.number),
     "set by where": lambda x, y, s: x.copy_(tt.where(x > 0, x, -x)),
 }  # fmt: skip

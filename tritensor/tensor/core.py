@@ -124,7 +124,6 @@ class Tensor(HostValues, Methods):
         return len(self._array.shape)
 
     ndim = property(dim)
-
     ndimension = dim
 
     def numel(self) -> int:

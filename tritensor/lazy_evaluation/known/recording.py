@@ -95,6 +95,8 @@ class Writer:
             return result
         if not told:
             notes.spoil("an argument of a kind that is not told again")
+        if result is None and not tensors:
+            notes.spoil("it sets something, in every run")
         record.calls = tuple([self.same.told(c) for c in segment.calls[start:]])
         record.freed = tuple(freed)
         if call is Tensor.backward and (len(grads) < len(tracked) or any([leaf.t._node is not None for leaf, _ in grads])):
