@@ -218,3 +218,9 @@ def a_fraction_as_a_bound(k: int, kept: dict[str, Any]) -> Any:
 def a_list_of_one_in_a_tuple(k: int, kept: dict[str, Any]) -> Any:
     y = kept.setdefault("m", tt.tensor([[1, 2, 3], [4, 5, 6]])) * 2
     return y[:, tt.tensor([1]) if k % 2 else 1]
+
+
+@program
+def windows_of_a_view_in_some_runs(k: int, kept: dict[str, Any]) -> Any:
+    x = kept.setdefault("x", tt.tensor([[1.0, 2.0], [3.0, 4.0]]))[1] if k % 2 else kept.setdefault("y", tt.tensor([5.0, 6.0]))
+    return x * 2, x.as_strided((1,), (1,), 0)

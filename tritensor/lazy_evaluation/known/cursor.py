@@ -300,7 +300,11 @@ class Cursor:
             from tritensor.lazy_evaluation.known.ending import Ending  # which reads kernels
 
             ending = last.ends[held] = Ending(trail, [hands[k] for k in held])
-        if takers is None or not ending.may_run or not all([leaf.t._layout is leaf.layout or layout_of(leaf.memory) is leaf.layout for leaf in trail.leaves]):
+        if (
+            takers is None
+            or not ending.may_run
+            or not all([leaf.t._layout is leaf.layout or layout_of(leaf.memory) is leaf.layout for leaf in trail.leaves])
+        ):
             self.leave()
             self.segment.settle()
             return
