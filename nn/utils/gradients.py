@@ -12,7 +12,7 @@ from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground.dtypes import bfloat16, float16, float32, float64
 from tritensor.ops.array import CudaArray, is_contiguous
-from tritensor.ops.lazy_array import run_before_write
+from tritensor.ops.lazy_array import compute_now, run_before_write
 from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.views import is_write_recorded
 from tritensor.tensor.core import Tensor, new_tensor
@@ -80,23 +80,25 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
         on = group[0].device
         # a kernel writes on its own device; flags of several devices are joined below
         seen = None if found is None else found.to(on)
+        by = factor.to(on)
+        compute_now(by, *([] if seen is None else [seen]))
         for x in group:
             run_before_write(x._array)
             copy_for_borrowers(x)
-        _load_kernels().scale_all([x._array for x in group], factor.to(on)._array, None if seen is None else seen._array)
+        _load_kernels().scale_all([x._array for x in group], by._array, None if seen is None else seen._array)
         if seen is not None and seen is not found:
             found.copy_(ops.maximum(found, seen.to(found.device)))  # type: ignore[union-attr]
         for x in group:
             version_of(x).bump(name)
-    if found is not None or type(by := factor._array) is not np.ndarray:
+    if found is not None or type(number := factor._array) is not np.ndarray:
         return others
     left = []
     for x in others:
         a = x._array
-        if type(a) is np.ndarray and a.dtype is by.dtype and a.dtype.char in "fd" and a.flags.writeable and not is_write_recorded(x):
+        if type(a) is np.ndarray and a.dtype is number.dtype and a.dtype.char in "fd" and a.flags.writeable and not is_write_recorded(x):
             run_before_write(a)
             copy_for_borrowers(x)
-            np.multiply(a, by, out=a)
+            np.multiply(a, number, out=a)
             version_of(x).bump(name)
         else:
             left.append(x)

@@ -218,6 +218,15 @@ def training(k: int, kept: dict[str, Any]) -> Any:
 
 
 @program
+def end_of_the_graph(k: int, kept: dict[str, Any]) -> Any:
+    p = tt.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    q = kept.setdefault("q", tt.exp(p)) if k % 2 else p
+    tt.evaluate(q)
+    (q * 2).sum().backward(retain_graph=True)
+    return p.grad, q.grad if q.is_leaf else 0, q.is_leaf
+
+
+@program
 def required_later(k: int, kept: dict[str, Any]) -> Any:
     y = a * 2
     if k % 2:

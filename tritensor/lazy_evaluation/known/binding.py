@@ -61,7 +61,7 @@ def _fits(place: Any, value: Any, record: Record, changed: list[tuple[Leaf, Any]
 
 def _lies_as(t: Any, leaf: Leaf) -> bool:
     """Whether a tensor may stand for a leaf."""
-    if t._tracked != leaf.tracked or hasattr(type(t), "becomes"):
+    if t._tracked != leaf.tracked or (t._node is None) != leaf.ends or hasattr(type(t), "becomes"):
         return False
     show_computed(t)
     return layout_of(t._array) is leaf.layout and not is_lent(t)

@@ -17,11 +17,12 @@ from tritensor.ops.lazy_array import LazyArray
 class Leaf(Place):
     """A tensor from outside, with memory of its own: another one may stand in its place in the next run, if it lies as this one did."""
 
-    __slots__ = ("__weakref__", "array", "first", "layout", "tracked", "value")
+    __slots__ = ("__weakref__", "array", "ends", "first", "layout", "tracked", "value")
 
     def __init__(self, t: Any, layout: Layout, value: Value) -> None:
         super().__init__(t)
         self.layout, self.tracked, self.value = layout, bool(t._tracked), value
+        self.ends = t._node is None  # whether the graph does here
         self.array: Any = None  # of the run of now, once it was read
         self.first: Record | None = None  # which reads it first, and may be given another
 

@@ -30,7 +30,7 @@ def view_of(cursor: Any, t: Any, leaves: Sequence[Leaf]) -> View | None:
     """The place of a tensor that looks at a leaf's memory; None where it is nobody's, or writes to it are counted elsewhere."""
     array = t._array
     leaf = _leaf_below(array, leaves)
-    if leaf is None or (t._view_path is None and t._version_counter is not leaf.t._version_counter):
+    if leaf is None or leaf.t is None or (t._view_path is None and t._version_counter is not leaf.t._version_counter):
         return None
     view = View(cursor, array, bool(t._tracked), leaf, first_address(array) - first_address(leaf.array))
     view.t = fresh(view)
