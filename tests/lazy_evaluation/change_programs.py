@@ -224,3 +224,11 @@ def a_list_of_one_in_a_tuple(k: int, kept: dict[str, Any]) -> Any:
 def windows_of_a_view_in_some_runs(k: int, kept: dict[str, Any]) -> Any:
     x = kept.setdefault("x", tt.tensor([[1.0, 2.0], [3.0, 4.0]]))[1] if k % 2 else kept.setdefault("y", tt.tensor([5.0, 6.0]))
     return x * 2, x.as_strided((1,), (1,), 0)
+
+
+@program
+def counted_through_a_twin_of_what_is_written(k: int, kept: dict[str, Any]) -> Any:
+    x, y = _fresh(), tt.tensor(_fresh().detach().tolist())
+    tt.mul(y, 2, out=y)
+    tt._foreach_add_([x.detach(), y.detach()], 1)
+    return x._version, y._version, x, y
