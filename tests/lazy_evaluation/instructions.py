@@ -269,7 +269,7 @@ WRITES: dict[str, Callable[[Any, Any, Step], Any]] = {
     "view fill_": lambda x, y, s: x.view(-1)[s.number :].fill_(1),
     "view of a view mul_": lambda x, y, s: x[1:][:1].mul_(2).clamp_(-8, 8) if x.ndim else None,
     "relu_": lambda x, y, s: F.relu(x, inplace=True) if s.flag else x.relu_(),
-    "t_": lambda x, y, s: x.t_() if x.ndim == 2 else x.unsqueeze_(0) if x.ndim == 1 and s.flag else x.squeeze_(),
+    "t_": lambda x, y, s: None if x.requires_grad else x.t_() if x.ndim == 2 else x.unsqueeze_(0) if x.ndim == 1 and s.flag else x.squeeze_(),
     "detach_": lambda x, y, s: x.detach_(),
     "requires_grad_": lambda x, y, s: x.requires_grad_(s.flag) if x.is_leaf and x.dtype.is_floating_point else None,
     "grad =": _set_grad,
@@ -285,7 +285,6 @@ WRITES: dict[str, Callable[[Any, Any, Step], Any]] = {
     "bernoulli_": lambda x, y, s: x.bernoulli_(0.5),
     "expanded add_": lambda x, y, s: x.add_(y[:1].expand(*x.shape)) if x.shape == y.shape and x.ndim and x.dtype == y.dtype else None,
     "foreach": lambda x, y, s: tt._foreach_add_([x.detach(), y.detach()], s.number) if x.dtype == y.dtype else None,
-    "swap": lambda x, y, s: tt.utils.swap_tensors(x, y) if s.flag and x.shape == y.shape and x._base is y._base is None and x.is_leaf and y.is_leaf else None,
     "attribute": lambda x, y, s: setattr(x, "mark", s.number),
     "set by where": lambda x, y, s: x.copy_(tt.where(x > 0, x, -x)),
 }  # fmt: skip

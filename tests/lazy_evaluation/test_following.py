@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import tritensor as tt
 from tritensor.ground.thread_state import here
+from tritensor.lazy_evaluation.regions import close_region
 
 a = tt.tensor([1.0, 2.0, 3.0])
 w = tt.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -87,3 +89,28 @@ def test_tensors_that_are_given_are_not_kept() -> None:
             y.tolist()
             del x
         assert [m() for m in marks[1:]] == [None] * 3  # the first is where it was noted
+
+
+def test_a_generator_that_another_thread_closes() -> None:
+    def turns() -> Iterator[Any]:
+        with tt.lazy():
+            yield tt.ones(3) * 2
+
+    suspended = turns()
+    y = next(suspended)
+    found = []
+
+    def work() -> None:
+        with tt.lazy():
+            z = tt.ones(3) + 1
+            suspended.close()
+            assert here.segment is not None
+            found.append((z * 2).tolist())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [[4, 4, 4]]
+    assert here.segment is not None  # the region is this thread's still: nobody has ended it here
+    close_region()
+    assert y.tolist() == [2, 2, 2]

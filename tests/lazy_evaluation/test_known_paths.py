@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tests.lazy_evaluation import change_programs  # noqa: F401  (its programs are asked here)
 from tests.lazy_evaluation.memory_programs import PROGRAMS, a, n, program, w
 from tests.lazy_evaluation.programs import WAYS
 from tritensor.ground.thread_state import here
@@ -34,7 +35,12 @@ def a_list_of_numbers_that_changes(k: int, kept: dict[str, Any]) -> Any:
 @program
 def truths_and_numbers(k: int, kept: dict[str, Any]) -> Any:
     x = m * 2
-    return x[(0, 1) if k % 2 else (False, True)], x[0 if k % 3 else False], n.clamp(min=1 if k % 2 else 1.0), tt.add(n, n, alpha=1 if k % 2 else True)
+    return (
+        x[(0, 1) if k % 2 else (False, True)],
+        x[0 if k % 3 else False],
+        n.clamp(min=1 if k % 2 else 1.0),
+        tt.add(n, n, alpha=1 if k % 2 else True),
+    )
 
 
 @program

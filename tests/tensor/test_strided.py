@@ -222,3 +222,10 @@ def test_every_write_without_arguments_steps_through_memory(dtype: tt.dtype, ste
     assert asked > 20
     x, y = tt.arange(1, 12 * step + 1).to(dtype)[::step], tt.zeros(12 * step, dtype=dtype)[::step]
     assert tt.neg(x, out=y).tolist() == [-v for v in x.tolist()]
+
+
+def test_of_a_view_after_many_tensors_that_are_none() -> None:
+    for _ in range(100):
+        tt.arange(4.0).as_strided((2, 2), (1, 1), 1)
+    x = tt.arange(12.0).reshape(3, 4).clone()[1]
+    assert x.as_strided((2, 2), (1, 1), 1).tolist() == [[1, 2], [2, 3]]

@@ -33,14 +33,15 @@ class lazy(contextlib.ContextDecorator):
     """
 
     def __init__(self) -> None:
-        self._mine: list[bool] = []  # a stack: one object may be entered again inside itself
+        self._mine: list[Any] = []  # a stack of segments, or None: one object may be entered again inside itself
 
     def __enter__(self) -> lazy:
-        self._mine.append(enter_region())
+        self._mine.append(here.segment if enter_region() else None)
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._mine.pop():
+        mine = self._mine.pop()
+        if mine is not None and mine is here.segment:  # a generator may be closed in another thread, or while something runs at once
             try:
                 if error[0] is None:
                     here.segment.settle(why="the end of lazy()")

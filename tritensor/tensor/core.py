@@ -124,7 +124,6 @@ class Tensor(HostValues, Methods):
         return len(self._array.shape)
 
     ndim = property(dim)
-
     ndimension = dim
 
     def numel(self) -> int:
@@ -223,7 +222,8 @@ class Tensor(HostValues, Methods):
             if requires_grad:
                 self._node = None  # a leaf of its own from now on
             return self  # else it has no say: a view requires grad where its base does
-        leave_before_change(self)
+        if self._tracked is not bool(requires_grad):
+            leave_before_change(self)
         self._tracked = bool(requires_grad)
         if self._extra is not None and self._extra.views is not None:
             # Views taken outside the graph have no node; they require grad where their base does.

@@ -209,17 +209,17 @@ class Cursor:
         """A tensor is about to be another one than it was."""
         if self.follows and any([leaf.t is t for leaf in _trail(self.at.prev).leaves]):  # type: ignore[arg-type]
             self.leave()
-        found = [leaf for leaf in self.kept if leaf.t is t]
-        if found and self.writer is not None:
-            self.writer.spoil("a tensor that it was given is another one now")
-        for leaf in found:
-            leaf.t = None
+        self._forget([leaf for leaf in self.kept if leaf.t is t])
 
     def forget_leaf(self, array: Any) -> None:
         """Others than tensors may write to memory from now on: no tensor on it is taken for what it was."""
-        for leaf in self.kept:
-            if leaf.t is not None and same_memory(leaf.t._array, array):
-                leaf.t = None
+        self._forget([leaf for leaf in self.kept if leaf.t is not None and same_memory(leaf.t._array, array)])
+
+    def _forget(self, leaves: list[Leaf]) -> None:
+        if leaves and self.writer is not None:
+            self.writer.spoil("a tensor that it was given is another one now, or others may write to it")
+        for leaf in leaves:
+            leaf.t = None
 
     # -- arrays
     def arrays_noted(self) -> list[int]:
@@ -300,7 +300,11 @@ class Cursor:
             from tritensor.lazy_evaluation.known.ending import Ending  # which reads kernels
 
             ending = last.ends[held] = Ending(trail, [hands[k] for k in held])
-        if takers is None or not ending.may_run or not all([leaf.t._layout is leaf.layout or layout_of(leaf.memory) is leaf.layout for leaf in trail.leaves]):
+        if (
+            takers is None
+            or not ending.may_run
+            or not all([leaf.t._layout is leaf.layout or layout_of(leaf.memory) is leaf.layout for leaf in trail.leaves])
+        ):
             self.leave()
             self.segment.settle()
             return

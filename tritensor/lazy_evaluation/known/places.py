@@ -44,18 +44,18 @@ class _Same:
 class _SameSlice:
     """What a slice with these bounds is equal to, and none with tensors."""
 
-    __slots__ = ("like",)
+    __slots__ = ("like", "start", "step", "stop")
 
     def __init__(self, like: slice) -> None:
-        self.like = like
+        self.like, self.start, self.stop, self.step = like, like.start, like.stop, like.step
 
     def __eq__(self, other: Any) -> bool:
-        if type(other) is not slice:
+        try:
+            if other.start is self.start and other.stop is self.stop and other.step is self.step:  # as small numbers are
+                return True
+        except AttributeError:  # no slice
             return False
-        mine, a, b, c = self.like, other.start, other.stop, other.step
-        if a is mine.start and b is mine.stop and c is mine.step:  # as small numbers are
-            return True
-        return {type(a), type(b), type(c)} <= _BOUNDS and other == mine
+        return {type(other.start), type(other.stop), type(other.step)} <= _BOUNDS and bool(other == self.like)
 
 
 _BOUNDS = {int, type(None)}

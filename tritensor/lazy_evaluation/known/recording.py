@@ -95,6 +95,8 @@ class Writer:
             return result
         if not told:
             notes.spoil("an argument of a kind that is not told again")
+        if result is None and not tensors:
+            notes.spoil("it sets something, in every run")
         record.calls = tuple([self.same.told(c) for c in segment.calls[start:]])
         record.freed = tuple(freed)
         if call is Tensor.backward and (len(grads) < len(tracked) or any([leaf.t._node is not None for leaf, _ in grads])):
@@ -321,6 +323,8 @@ class Writer:
             hand.base, hand.lost, hand.steps = base if type(base) is Hand else None, type(base) is not Hand, t._view_path[1:]
             hand.origin = t._extra.origin if t._extra is not None else ""
         elif t._version_counter is not None:
+            if id(t._version_counter) in self.counters:
+                return None  # writes through it are counted on a leaf, which a run does not do
             same = [(mark(), h) for mark, h in self.places.values() if type(h) is Hand and h.storage == hand.storage and h.base is None]
             hand.twin = next((h for x, h in same if x is not None and x._version_counter is t._version_counter), None)
         hand.t = fresh(hand)

@@ -38,9 +38,9 @@ def view_of(cursor: Any, t: Any, leaves: Sequence[Leaf]) -> View | None:
 
 
 def _leaf_below(array: Any, leaves: Sequence[Leaf]) -> Leaf | None:
-    """The leaf that memory is a window on; None where several touch it, as of these another run may give one without the other."""
+    """The leaf that memory is a window on; None where several touch it, as of these another run may give one without the other, and where it is forgotten."""
     found = [leaf for leaf in leaves if same_memory(leaf.array, array)]
-    return found[0] if len(found) == 1 and _is_within(array, found[0].array) else None
+    return found[0] if len(found) == 1 and found[0].t is not None and _is_within(array, found[0].array) else None
 
 
 def _is_within(array: Any, other: Any) -> bool:

@@ -14,6 +14,7 @@ from tritensor.autograd.node import Node, Severed, version_of
 from tritensor.dispatch.level_nodes import unrecorded
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.strides import MemoryFormat, memory_extent, memory_order
+from tritensor.ground.thread_state import here
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import as_strided as memory_window
 from tritensor.ops.array import element_strides, first_address, is_contiguous, reshape_strides
@@ -83,6 +84,8 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
     that of x alone: of an element read several times the sum, of memory outside x none. Raises ShapeError for a window
     that leaves the memory.
     """
+    if here.noting is not None:
+        here.noting.spoil("what it counts from is not told by how x lies")
     root = _find_base(x)
     array = root._array
     steps = element_strides(array)
