@@ -122,7 +122,7 @@ def _map_segment(key: str, nbytes: int, file: Any, sender: int) -> Segment:
 def _register(cls: type[Tensor]) -> None:
     """Register reduce_tensor for a class of tensors that does not define its own pickling."""
     # A subclass that pickles itself has state that rebuild_tensor does not know.
-    if cls.__reduce_ex__ is Tensor.__reduce_ex__ and cls.__reduce__ is Tensor.__reduce__:
+    if hasattr(cls, "becomes") or (cls.__reduce_ex__ is Tensor.__reduce_ex__ and cls.__reduce__ is Tensor.__reduce__):
         ForkingPickler.register(cls, reduce_tensor)
 
 

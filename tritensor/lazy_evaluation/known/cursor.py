@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable
 from sys import getrefcount
 from typing import Any
@@ -56,6 +58,13 @@ def forget_paths() -> None:
             cursor.at = NOWHERE
 
 
+def _let_go(phase: str, info: dict[str, int]) -> None:
+    """Garbage is collected, all of it: parameters of a model that is gone are."""
+    if phase == "start" and info["generation"] == 2 and here.own_segment is not None:
+        here.own_segment.cursor.let_go()
+
+
+gc.callbacks.append(_let_go)
 shortcuts.when_watched.append(_leave_all)
 replay.when_forgotten.append(forget_paths)
 dtypes.before_default_changes.append(forget_paths)
@@ -220,6 +229,17 @@ class Cursor:
             self.writer.spoil("a tensor that it was given is another one now, or others may write to it")
         for leaf in leaves:
             leaf.t = None
+
+    def let_go(self) -> None:
+        """Hold no tensor any more that nobody else holds: its memory is free."""
+        if self.follows or self.writer is not None:
+            return
+        kept = [leaf for leaf in self.kept if leaf.t is not None]
+        holders = Counter([id(leaf.t) for leaf in kept])
+        for leaf in kept:
+            if getrefcount(leaf.t) == holders[id(leaf.t)] + 1:  # the counting's
+                holders[id(leaf.t)] -= 1
+                leaf.t = None
 
     # -- arrays
     def arrays_noted(self) -> list[int]:
