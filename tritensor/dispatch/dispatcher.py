@@ -10,7 +10,7 @@ import numpy as np
 from tritensor.autograd.modes import state
 from tritensor.dispatch import nodes
 from tritensor.dispatch.nodes import record_node, refuse_written, share, written
-from tritensor.ground import device_errors, dtypes
+from tritensor.ground import device_errors, dtypes, shortcuts
 from tritensor.ground.errors import DeviceError
 from tritensor.ground.numpy_warnings import quietly
 from tritensor.ground.providers import provider
@@ -26,7 +26,8 @@ SCALARS = (bool, int, float, complex)
 # Set by tritensor.tensor.core, the floor above: the Tensor class and its bare constructor.
 _Tensor: Any = None
 _new: Callable[..., Any]
-lazy_regions = 0  # how many are open, in all threads: see tritensor/lazy_evaluation/modes.py
+OFF = False  # see ground/shortcuts.py: True while a region is open in some thread
+shortcuts.read_by(globals())
 
 
 def install(tensor_class: Any, new: Callable[..., Any]) -> None:
@@ -68,7 +69,7 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
             raise foreign(op, inputs, x)
     if cuda is not None and host:
         raise mixed_devices(op, inputs)
-    if lazy_regions and here.segment is not None:
+    if OFF and here.segment is not None:
         return _run_elsewhere(op, inputs, attrs, LazyArray)
     # Ops that make arrays of numbers have nothing to read the device off but their attribute.
     if not inputs and "device" in attrs and attrs["device"].type != "cpu" and (cuda := attrs["device"]).type == "meta":

@@ -62,6 +62,11 @@ class Plan:
         """The fused groups."""
         return [i for i in self.items if type(i) is Fused]
 
+    @property
+    def table(self) -> MachineCalls | None:
+        """What runs all of it from now on, where machine code does so in one call."""
+        return self._order[0] if len(self._order) == 1 and type(self._order[0]) is MachineCalls and self._told is None else None
+
     def run(self, leaves: Sequence[Any], numbers: Sequence[Any], called: Sequence[tuple[tuple[CodeType, int], Any]] = ()) -> list[Any]:
         """The wanted arrays, in order, of a graph of this structure with these leaves and numbers. Raises what a call raises.
 

@@ -26,8 +26,10 @@ def read_by(names: dict[str, Any]) -> None:
 def turn(reason: str, more: int) -> None:
     """One more reason (1), or one fewer (-1), to make every call the long way; of all threads, as none of them is asked which it is."""
     with _counting:
-        _reasons[reason] += more
-        _tell()
+        was = _reasons[reason]
+        _reasons[reason] = now = was + more
+        if not (was and now):
+            _tell()
     if reason == "watching":
         for told in when_watched:
             told(_reasons[reason] > 0)

@@ -5,33 +5,23 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from tritensor.dispatch import dispatcher
 from tritensor.ground import shortcuts, thread_state
-from tritensor.ground.process import locks
 from tritensor.ground.thread_state import here
 
-_counting = locks.lock()
 _left_open: set[int] = set()  # segments, by id
-
-
-def count_regions(more: int) -> None:
-    """So many more regions are open; while there are any, no plan is taken."""
-    with _counting:
-        dispatcher.lazy_regions += more
-    shortcuts.turn("lazy", more)
 
 
 def open_region(segment: Any) -> None:
     """Let this thread note ops in a segment."""
     here.segment, here.cursor = segment, segment.cursor
-    count_regions(1)
+    shortcuts.turn("lazy", 1)  # while one is open, no plan is taken
 
 
 def close_region() -> None:
     """Let this thread run ops as they are called again."""
     _left_open.discard(id(here.segment))
     here.segment, here.cursor = None, thread_state.nowhere
-    count_regions(-1)
+    shortcuts.turn("lazy", -1)
 
 
 def leave_open(segment: Any) -> None:
@@ -63,6 +53,6 @@ def close_with_thread(segment: Any) -> None:
 
 def _end(segment: Any) -> None:
     if go_on(segment):
-        count_regions(-1)
+        shortcuts.turn("lazy", -1)
     if not segment.held():  # what others hold they will ask for
         segment.settle()

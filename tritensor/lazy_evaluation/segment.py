@@ -164,11 +164,6 @@ class Segment:
         return len(nodes) < len(held) or any([n is not None and n.inputs is not FREED and n.outputs is not FREED for n in nodes])
 
     def _run(self, storage: PendingStorage | None, everything: bool) -> None:
-        # kernels are read when something runs, not when a region opens
-        from tritensor.fusion.running import run_calls
-        from tritensor.fusion.structure import compute
-        from tritensor.lazy_evaluation.storing import store_results
-
         with self.lock:
             if storage is not None and storage.value is None:
                 return  # another thread was faster
@@ -189,6 +184,11 @@ class Segment:
             self.storages, self.tensors, self.nodes, self.leaves, self.overwritten = [], [], [], {}, []
             before, here.segment = here.segment, None  # what corners call runs as it is called
             try:
+                # kernels are read when something runs, not when a region opens
+                from tritensor.fusion.running import run_calls
+                from tritensor.fusion.structure import compute
+                from tritensor.lazy_evaluation.storing import store_results
+
                 if calls:
                     waiting.discard(self)
                     shortcuts.turn("lazy", -1)

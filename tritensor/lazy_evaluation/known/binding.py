@@ -28,9 +28,12 @@ def bind(record: Record, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
     if len(args) != record.count or named.keys() != record.by_name.keys():
         return False
     changed: list[tuple[Leaf, Any]] = []
-    pairs = [*zip(record.places, args, strict=True), *[(p, named[k]) for k, p in record.by_name.items()]]
-    if not all([_fits(p, v, record, changed) for p, v in pairs]):
-        return False
+    for place, value in zip(record.places, args, strict=True):
+        if not _fits(place, value, record, changed):
+            return False
+    for name, place in record.by_name.items():
+        if not _fits(place, named[name], record, changed):
+            return False
     for leaf, t in changed:
         leaf.t = t
     return True
@@ -47,7 +50,7 @@ def _fits(place: Any, value: Any, record: Record, changed: list[tuple[Leaf, Any]
             return value is place.t
         if not isinstance(value, Tensor) or type(value) is FreshTensor or not _lies_as(value, place):
             return False
-        if any([leaf is place and t is not value for leaf, t in changed]):  # it was given twice
+        if changed and any([leaf is place and t is not value for leaf, t in changed]):  # it was given twice
             return False
         changed.append((place, value))
         return True
@@ -64,7 +67,11 @@ def _lies_as(t: Any, leaf: Leaf) -> bool:
     if type(t) is not leaf.of or t._tracked != leaf.tracked or (t._node is None) != leaf.ends or hasattr(type(t), "becomes"):
         return False
     show_computed(t)
-    return layout_of(t._array) is leaf.layout and not is_lent(t)
+    if t._layout is not leaf.layout:
+        if layout_of(t._array) is not leaf.layout:
+            return False
+        t._layout = leaf.layout  # for the next time
+    return not is_lent(t)
 
 
 def place_in_graph(t: Any, place: Source | None) -> Any:

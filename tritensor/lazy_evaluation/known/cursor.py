@@ -114,7 +114,8 @@ class Cursor:
         found = self._find(call, args, named)
         if found is not None and self.at is at and all([self._adopt(leaf.t, number) for leaf, number in found.adopted]):
             self.at = found.next
-            following.add(self)
+            if prev is None:
+                following.add(self)
             for leaf, who in found.bumps:
                 version_of(leaf.t).bump(who)
             for leaf, _, place in found.grads:
@@ -341,7 +342,7 @@ class Cursor:
         self.rest()
         given, self.given = self.given, []
         graph = FreedGraph(trail, places, ending.hands).make if ending.tracked else None
-        tensors = {h: h.t for h in ending.hands}
+        tensors = {} if ending.plain else {h: h.t for h in ending.hands}
         for h, storage in zip(ending.hands, ending.storages, strict=True):
             _hand_over(h, reals[storage], graph)
         for h, t in tensors.items():
@@ -355,7 +356,8 @@ class Cursor:
         for array, _ in given:
             if type(array) is LazyArray:
                 array.storage.real, array.storage.value, array.storage.segment = reals[array.storage.number], None, None
-        self._give_back()
+        if self.adopted or self.homes:
+            self._give_back()
         if takers:
             self._take(takers)
         for leaf in trail.leaves:

@@ -52,6 +52,8 @@ _names: dict[str, Any] = {
 def install() -> None:
     """Let every public function look at records from now on. Done once, when the first region opens."""
     global _installed
+    if _installed:
+        return
     with _lock:
         if _installed:
             return

@@ -34,6 +34,9 @@ class Ending:
         self.numbers: list[int] = []  # of the memory that each of its results is, where no two hold the same
         self.called: list[Any] = []
         self.copies: list[Any] = []  # Leaf or Derived, of which a result is a copy
+        self.table: Any = None  # the machine code that makes all results, each in memory of its own that lies as it is to, and (number, place) of these
+        self.made: list[tuple[int, int]] = []
+        self.plain = not trail.versions and all([h.twin is None and h.base is None for h in self.hands])
 
     def run(self, places: Sequence[tuple[int, int]], homes: Mapping[int, Any]) -> dict[int, Any] | None:
         """The arrays of the memory that is held, by its number; None where a call fails, which then is to be called by itself. places: of random numbers.
@@ -49,6 +52,10 @@ class Ending:
         leaves = [_there(x) for x in self.leaves]
         for k, call, name in bound.drawn:
             bound.numbers[k] = call.attrs[name]
+        if self.table is not None and not homes:
+            arrays = [*leaves, *[None] * (bound.plan.places - len(leaves))]
+            self.table.run(arrays, bound.numbers)
+            return {n: arrays[place] for n, place in self.made}
         try:
             found = bound.plan.run(leaves, bound.numbers, self.called)
         except Exception:
@@ -56,6 +63,9 @@ class Ending:
         own = not homes and len(found) == len(self.values) and all([_is_own(x, v) for x, v in zip(found, bound.wanted, strict=True)])
         if not own or len(set(map(id, [*found, *leaves]))) != len(found) + len(leaves):
             return self._stored(leaves, found, homes)
+        self.table = bound.plan.table
+        if self.table is not None:
+            self.made = [(n, w.place) for n, w in zip(self.numbers, bound.plan.wanted, strict=True)]
         return dict(zip(self.numbers, found, strict=True))
 
     def _run_first(self, homes: Mapping[int, Any]) -> dict[int, Any] | None:
