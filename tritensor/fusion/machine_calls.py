@@ -53,7 +53,10 @@ class MachineCalls:
     """Items in a row. first, end: which. makes: (place, memory) of the arrays that it leaves behind it; what nobody else reads is a temporary."""
 
     def __init__(self, first: int, calls: list[_Call], makes: dict[int, Memory], temporaries: dict[int, int]) -> None:
-        self.first, self.end, self.makes = first, first + len(calls), makes
+        self.first, self.end = first, first + len(calls)
+        in_order = {p for p, m in makes.items() if m.strides == contiguous_strides(m.shape)}
+        self._plain = [(p, m.shape, m.dtype) for p, m in makes.items() if p in in_order]  # which numpy makes by itself
+        self._others = [(p, m) for p, m in makes.items() if p not in in_order]
         self._held = [c.held for c in calls]
         offsets, self._bytes = _arena(calls, temporaries)
         self.places = list(dict.fromkeys([p for c in calls for p in (*c.makes, *c.reads) if p not in temporaries]))
@@ -89,7 +92,9 @@ class MachineCalls:
 
     def run(self, arrays: list[Any], numbers: Sequence[Any]) -> None:
         """Run it on a plan's arrays, by place, to which it adds what it makes."""
-        for place, memory in self.makes.items():
+        for place, shape, dtype in self._plain:
+            arrays[place] = np.empty(shape, dtype)
+        for place, memory in self._others:
             arrays[place] = room(*memory)
         words, temporaries = self._words[:], np.empty(self._bytes, np.uint8)
         first = words.buffer_info()[0]

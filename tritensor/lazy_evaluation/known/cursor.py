@@ -112,16 +112,17 @@ class Cursor:
             return long(*args, **named)
         at = self.at
         found = self._find(call, args, named)
-        if found is not None and self.at is at and all([self._adopt(leaf.t, number) for leaf, number in found.adopted]):
+        if found is not None and self.at is at and (not found.adopted or all([self._adopt(leaf.t, number) for leaf, number in found.adopted])):
             self.at = found.next
             if prev is None:
                 following.add(self)
-            for leaf, who in found.bumps:
-                version_of(leaf.t).bump(who)
-            for leaf, _, place in found.grads:
-                leaf.t._grad = place.t
-            for _, blocks in found.draws:
-                self.places.append(default_generator.draw(blocks))
+            if found.acts:
+                for leaf, who in found.bumps:
+                    version_of(leaf.t).bump(who)
+                for leaf, _, place in found.grads:
+                    leaf.t._grad = place.t
+                for _, blocks in found.draws:
+                    self.places.append(default_generator.draw(blocks))
             return found.out.value() if type(found.out) is Several else found.out.t
         if self.follows:
             if call in self.makers and not gives_tensors(args, named):
@@ -313,7 +314,7 @@ class Cursor:
         assert last is not None
         trail = _trail(last)
         hands = trail.hands
-        views = [h for h in trail.views if getrefcount(h.t) > _UNHELD]
+        views = trail.views and [h for h in trail.views if getrefcount(h.t) > _UNHELD]
         takers = _takers(views, trail) if views else []
         held = tuple([k for k, h in enumerate(hands) if getrefcount(h.t) > _UNHELD])
         ending = last.ends.get(held)
@@ -338,9 +339,8 @@ class Cursor:
             self.leave()
             self.segment.settle()
             return
-        places = self.places
+        places, given = self.places, self.given
         self.rest()
-        given, self.given = self.given, []
         graph = FreedGraph(trail, places, ending.hands).make if ending.tracked else None
         tensors = {} if ending.plain else {h: h.t for h in ending.hands}
         for h, storage in zip(ending.hands, ending.storages, strict=True):
@@ -353,9 +353,11 @@ class Cursor:
                 t._version_counter = version_of(tensors[h.twin])
             if h.base is not None:
                 make_view(t, tensors[h.base], h.steps, h.origin)
-        for array, _ in given:
-            if type(array) is LazyArray:
-                array.storage.real, array.storage.value, array.storage.segment = reals[array.storage.number], None, None
+        if given:
+            self.given = []
+            for array, _ in given:
+                if type(array) is LazyArray:
+                    array.storage.real, array.storage.value, array.storage.segment = reals[array.storage.number], None, None
         if self.adopted or self.homes:
             self._give_back()
         if takers:

@@ -44,8 +44,9 @@ class Ending:
         trail = self.trail
         if trail.draws and here.capture is not None:  # each replay of the graph draws anew, which a plan does not see to
             return None
-        for (call, _), (seed, offset) in zip(trail.draws, places, strict=True):
-            call.attrs["seed"], call.attrs["offset"] = seed, offset
+        if trail.draws:
+            for (call, _), (seed, offset) in zip(trail.draws, places, strict=True):
+                call.attrs["seed"], call.attrs["offset"] = seed, offset
         if self.bound is None:
             return self._run_first(homes)
         bound = self.bound

@@ -156,6 +156,11 @@ class Record:
         self.trail: Trail | None = None
         self.through: dict[Any, int] = {}  # functions that, called next, have run what waits, and how often: see Cursor.through
 
+    @property
+    def acts(self) -> bool:
+        """Whether it does more than to hand out tensors."""
+        return bool(self.bumps or self.grads or self.draws)
+
     def repeat(self) -> Any:
         """Call it again, on the tensors of the run of now."""
         args = [p.value() if type(p) is Group else p.t for p in self.places]
