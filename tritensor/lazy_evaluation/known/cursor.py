@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from sys import getrefcount
 from typing import Any
 
@@ -31,6 +32,8 @@ from tritensor.tensor.core import Tensor
 SETTLES = 2  # runs of what waits from which a function is taken to be one that asks for it: once it may learn something
 BRANCHES = 8  # ways that go on from one record
 _UNHELD = 2  # references to a tensor that nobody holds: its hand's, and the counting's
+_ENDS = 64  # entries of a record's `ends` from which on none is added for counts that say the same as others
+_tensor_of = attrgetter("t")
 _set_array = Tensor.__dict__["_array"].__set__
 NOWHERE = end_of(None)  # where a cursor is while nothing is known
 WATCHED = False  # see ground/shortcuts.py: who looks at single ops is shown each of them
@@ -316,12 +319,8 @@ class Cursor:
         hands = trail.hands
         views = trail.views and [h for h in trail.views if getrefcount(h.t) > _UNHELD]
         takers = _takers(views, trail) if views else []
-        held = tuple([k for k, h in enumerate(hands) if getrefcount(h.t) > _UNHELD])
-        ending = last.ends.get(held)
-        if ending is None:
-            from tritensor.lazy_evaluation.known.ending import Ending  # which reads kernels
-
-            ending = last.ends[held] = Ending(trail, [hands[k] for k in held])
+        references = tuple(map(getrefcount, map(_tensor_of, hands)))
+        ending = last.ends.get(references) or _ending(last, trail, references)
         if (
             takers is None
             or not ending.may_run
@@ -397,6 +396,19 @@ class Cursor:
         """Another way goes on from a record."""
         if len(prev.others) < BRANCHES:
             self._turn(prev, record)
+
+
+def _ending(last: Record, trail: Trail, references: tuple[int, ...]) -> Any:
+    """What runs when a path ends at a record, and hands' tensors have so many references."""
+    from tritensor.lazy_evaluation.known.ending import Ending  # which reads kernels
+
+    held = tuple([k for k, count in enumerate(references) if count > _UNHELD])
+    if held not in last.ends:
+        last.ends[held] = Ending(trail, [trail.hands[k] for k in held])
+    found = last.ends[held]
+    if len(last.ends) < _ENDS:
+        last.ends[references] = found
+    return found
 
 
 def _hand_over(hand: Hand, real: Any, graph: Callable[[], None] | None) -> None:

@@ -47,6 +47,8 @@ class Ending:
         if trail.draws:
             for (call, _), (seed, offset) in zip(trail.draws, places, strict=True):
                 call.attrs["seed"], call.attrs["offset"] = seed, offset
+        if not self.calls and not self.values:
+            return {}
         if self.bound is None:
             return self._run_first(homes)
         bound = self.bound

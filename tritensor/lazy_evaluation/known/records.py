@@ -152,7 +152,7 @@ class Record:
         self.enabled = True
         self.next: Any = None
         self.others: list[Record] = []
-        self.ends: dict[Any, Any] = {}  # runs of a path that ends here, by what was held
+        self.ends: dict[Any, Any] = {}  # runs of a path that ends here, by which hands are held, and by how many references they have
         self.trail: Trail | None = None
         self.through: dict[Any, int] = {}  # functions that, called next, have run what waits, and how often: see Cursor.through
 
