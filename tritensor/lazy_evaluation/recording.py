@@ -23,8 +23,19 @@ from tritensor.ground.thread_state import here, leave_path
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.lazy_evaluation.adoption import adopt, may_adopt
 from tritensor.lazy_evaluation.segment import LONGEST, Segment, attributes
+from tritensor.ops import replay
 from tritensor.ops.array import device_of, element_strides, refuse_no_kernel_type
-from tritensor.ops.lazy_array import LazyArray, at_once, compute_now, is_lent, is_shared, run_before_write, settle, show_computed
+from tritensor.ops.lazy_array import (
+    LazyArray,
+    at_once,
+    compute_now,
+    is_lent,
+    is_shared,
+    learnt_strides,
+    run_before_write,
+    settle,
+    show_computed,
+)
 from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op
 from tritensor.ops.table.description import bare_signature
@@ -187,17 +198,11 @@ def pull(node: Node, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     corner = op.cpu_backward if on.type == "cpu" else op.backward
     if segment is None or node.meta is None or on.type == "meta":
         return _pull_now(node, g, needs)
-    if corner is None:
+    if corner is None or op.view:  # of a view's these are views, where the gradient's strides allow them
         assert op.rule is not None
         with no_grad():
             found = node._call(op.rule, wrap_gradient(g), needs, True)
         return tuple([getattr(x, "_array", x) for x in found])
-    if op.view:  # views of the gradient, where its strides allow them
-        for x in given:
-            if type(x) is LazyArray and x.storage.guessed:
-                x.storage.fixed = True  # it is to lie as it is expected to, and need not be computed to tell how it does
-        with no_grad():
-            return tuple([getattr(x, "_array", x) for x in node._call(op.rule, wrap_gradient(g), needs, True)])  # type: ignore[arg-type]
     meta_of = node.meta
     kept: list[Any] = []
     if corner.joint:
@@ -286,6 +291,7 @@ def _note_gradient(
     first = next(x for x in (g if type(g) is tuple else (g,)) if x is not None)
     arrays = [a for a in (first, *arguments) if isinstance(a, np.ndarray | StridedArray)]
     layouts = tuple([(a.shape, a.predicted if type(a) is LazyArray else tuple(element_strides(a))) for a in arrays])
+    rest = None if op.broadcasts else _told(arguments)
     with segment.lock:
         call = Call(op, BACKWARD, tuple([segment.operand(a) for a in (g, *arguments)]), {}, user_instruction(), function, part)
         if kernels is not None:
@@ -296,13 +302,22 @@ def _note_gradient(
                 results.append(None)
                 continue
             shape, dtype = (first.shape if op.broadcasts else m[0]), m[1]
-            strides = elementwise_strides(tuple(shape), layouts) if op.broadcasts and len(shape) > 1 else None
+            kind = None if op.broadcasts else (op, part, k, tuple(shape), dtype, device_of(first), layouts, rest)
+            strides = learnt_strides.get(kind) if kind is not None else elementwise_strides(tuple(shape), layouts) if len(shape) > 1 else None
             made = segment.new(call, k, tuple(shape), dtype, strides, device_of(first))
-            made.storage.guessed = not op.broadcasts
+            made.storage.guessed = kind if strides is None else None
             results.append(made)
         call.results = tuple([None if r is None else r.storage.value for r in results])
         segment.add(call)
     return tuple(results)
+
+
+def _told(arguments: list[Any]) -> Any:
+    """What arguments are beside arrays, in a key; something that is in no other one where arrays are among the parts of one."""
+    others = {str(i): a for i, a in enumerate(arguments) if not isinstance(a, np.ndarray | StridedArray)}
+    if any([isinstance(a, tuple) and any([isinstance(x, np.ndarray | StridedArray) for x in a]) for a in others.values()]):
+        return object()
+    return replay.attributes_part(others)
 
 
 def laid(g: LazyArray, strides: tuple[int, ...] | None) -> LazyArray:

@@ -116,6 +116,10 @@ def leave_before_move(t: Any) -> None:
         t._version_counter.loose = True
 
 
+learnt_strides: dict[Any, tuple[int, ...]] = {}  # of gradients that somebody has asked for: by op, function, and how what it was given lies
+_LEARNT = 4096
+
+
 class PendingStorage:
     """Memory that is to be computed: `value` says by what (a Value of a segment's graph), `real` is the array once that has run.
 
@@ -146,7 +150,7 @@ class PendingStorage:
         self.failure: Exception | None = None  # of the call that was to compute it
         self.fixed = home is not None
         self.number = -1  # of a known path: see lazy_evaluation/known/
-        self.guessed = False  # whether its strides are no rule's, and who asks for them has it computed
+        self.guessed: Any = None  # where its strides are no rule's, what tells them another time: who asks for them now has it computed
 
     def settled(self) -> Any:
         """The array, computed. Raises what the call raises that computes it, with its op and the line that made it."""
@@ -184,10 +188,15 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
     def strides(self) -> tuple[int, ...]:  # type: ignore[override]
         """In elements: as was said, until the array is there."""
         storage = self.storage
-        if not self.whole or (storage.real is None and (storage.fixed or not storage.guessed)):
+        if not self.whole or (storage.real is None and (storage.fixed or storage.guessed is None)):
             return self._said  # type: ignore[no-any-return]
         real = storage.settled()
-        return real.strides if isinstance(real, StridedArray) else tuple([s // real.itemsize for s in real.strides])
+        strides: tuple[int, ...] = real.strides if isinstance(real, StridedArray) else tuple([s // real.itemsize for s in real.strides])
+        if storage.guessed is not None:
+            if len(learnt_strides) >= _LEARNT:
+                learnt_strides.clear()
+            learnt_strides[storage.guessed], storage.guessed = strides, None
+        return strides
 
     @strides.setter
     def strides(self, strides: tuple[int, ...]) -> None:
