@@ -32,7 +32,7 @@ def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value], faile
             continue
         if _memory(array) in taken:
             array = copied(array, storage.strides)
-        elif storage.fixed or not storage.guessed:  # a gradient that is handed on may repeat elements
+        elif storage.fixed or _repeats(array):  # as a gradient that is handed on may
             array = lay(array, storage.strides)
         taken.add(_memory(array))
         found.append((storage, array))
@@ -40,6 +40,11 @@ def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value], faile
         copy_values(storage.home, array)
     for storage, array in found:
         storage.real, storage.value, storage.segment, storage.home = array, None, None, None
+
+
+def _repeats(array: Any) -> bool:
+    """Whether an array has some element in several places."""
+    return any([n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)])
 
 
 def _memory(array: Any) -> int:
