@@ -58,7 +58,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         results: tuple[Any, ...] = (op.cpu(*arrays, **attrs),)
     else:
         specs = said if type(said) is tuple else (said,)
-        results = tuple([empty_meta(tuple(s.shape), s.dtype, result_strides(op, s.shape, arrays, attrs)) for s in specs])
+        results = tuple([empty_meta(tuple(s.shape), s.dtype, result_strides(op, s.shape, arrays, attrs, k)) for k, s in enumerate(specs)])
     outs = tuple([dispatcher._new(r) for r in results[: op.public]])
     tracked = state.enabled and op.rule is not None and any([isinstance(x, Tensor) and x._tracked for x in inputs])
     if tracked and any([dtypes.has_gradient(y._array.dtype) for y in outs]):
@@ -72,14 +72,13 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return made
 
 
-def result_strides(op: Op, shape: Steps, arrays: list[Any], attrs: dict[str, Any]) -> Steps | None:
-    """The strides, in elements, of a result as the op's layout rule says; None is C order."""
+def result_strides(op: Op, shape: Steps, arrays: list[Any], attrs: dict[str, Any], place: int = 0) -> Steps | None:
+    """The strides, in elements, of the result at a place as the op's layout rule says; None is C order."""
     if len(shape) < 2 or op.layout not in (ELEMENTWISE, BACKWARDS, IMAGES, OWN):
         return None
     arrays = [_without_memory(a) for a in arrays]
     if op.layout == OWN:
-        found = provider("kernels.own_layouts").strides_of(op.name, shape, arrays, attrs)
-        return found if found is not None and len(found) == len(shape) else None  # it speaks of the first result
+        return None if place else provider("kernels.own_layouts").strides_of(op.name, shape, arrays, attrs)  # it speaks of the first result
     layouts = tuple([(a.shape, a.strides) for a in arrays if isinstance(a, StridedArray)])
     if op.layout == IMAGES:
         return image_strides(shape, layouts)

@@ -136,7 +136,7 @@ def _note(segment: Segment, op: Op, arrays: list[Any], attrs: dict[str, Any], sp
             if on.type == "cuda":
                 refuse_no_kernel_type(op.name, spec.dtype)
             shape = tuple(map(index, spec.shape))  # numpy's arrays of one number among them
-            results.append(segment.new(call, k, shape, spec.dtype, meta.result_strides(op, shape, arrays, attrs), on))
+            results.append(segment.new(call, k, shape, spec.dtype, meta.result_strides(op, shape, arrays, attrs, k), on))
         call.results = tuple([r.storage.value for r in results])
         segment.add(call)
     return tuple(results)

@@ -152,7 +152,7 @@ class Match:
         call = Call(op, FORWARD, given, attrs, before.at)
         results = []
         for k, spec in enumerate(said if type(said) is tuple else (said,)):
-            strides = meta.result_strides(op, spec.shape, arrays, told)
+            strides = meta.result_strides(op, spec.shape, arrays, told, k)
             results.append(Value(spec.shape, spec.dtype, contiguous_strides(spec.shape) if strides is None else strides, on, call, k))
         call.results = tuple(results)
         self.new.append((before, call))
