@@ -98,7 +98,7 @@ def test_compiles_lists_kernel_op_line_and_reason(tmp_path: Path) -> None:
     first = found[0]
     assert y.shape == (64, 64)
     assert (first.op, first.arch, first.source in ("compiled", "triton")) == ("mul", 90, True)
-    assert first.kernel.startswith("elementwise.")
+    assert first.kernel.startswith("pointwise.")
     assert Path(first.line.rpartition(":")[0]).name == Path(__file__).name
     assert 0 < first.seconds < 60
     assert first.reason == "first use" or "->" in first.reason or "divides" in first.reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from operator import attrgetter
 from sys import getrefcount
 from typing import Any
@@ -22,7 +22,8 @@ from tritensor.lazy_evaluation.known.binding import bind, gives_tensors
 from tritensor.lazy_evaluation.known.freed_graph import FreedGraph
 from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view, settle_fresh
 from tritensor.lazy_evaluation.known.recording import Writer
-from tritensor.lazy_evaluation.known.records import Group, Hand, Leaf, Record, Several, Trail, View, end_of
+from tritensor.lazy_evaluation.known.records import Hand, Leaf, Record, Several, Trail, View, end_of
+from tritensor.lazy_evaluation.known.windows import takers
 from tritensor.ops import replay
 from tritensor.ops.array import layout_of, same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, following, window_of
@@ -318,11 +319,11 @@ class Cursor:
         trail = _trail(last)
         hands = trail.hands
         views = trail.views and [h for h in trail.views if getrefcount(h.t) > _UNHELD]
-        takers = _takers(views, trail) if views else []
+        taking = takers(views, trail) if views else []
         references = tuple(map(getrefcount, map(_tensor_of, hands)))
         ending = last.ends.get(references) or _ending(last, trail, references)
         if (
-            takers is None
+            taking is None
             or not ending.may_run
             or not all([leaf.t._layout is leaf.layout or layout_of(leaf.memory) is leaf.layout for leaf in trail.leaves])
         ):
@@ -359,8 +360,8 @@ class Cursor:
                     array.storage.real, array.storage.value, array.storage.segment = reals[array.storage.number], None, None
         if self.adopted or self.homes:
             self._give_back()
-        if takers:
-            self._take(takers)
+        if taking:
+            self._take(taking)
         for leaf in trail.leaves:
             leaf.let_go()
 
@@ -416,25 +417,6 @@ def _hand_over(hand: Hand, real: Any, graph: Callable[[], None] | None) -> None:
     t, hand.t = hand.t, fresh(hand)
     array = real if hand.whole else window_of(real, hand.shape, hand.dtype, hand.strides, hand.first)
     settle_fresh(t, array, graph if hand.tracked else None)
-
-
-def _takers(held: list[View], trail: Trail) -> list[Record] | None:
-    """The records that take views which are held, in order; None where one of them takes what the path computes as well."""
-    needed: set[int] = {id(v) for v in held}
-    takers = []
-    for record in reversed(trail.records):
-        if any([id(v) in needed for v in record.views]):
-            takers.append(record)
-            given = _flat((*record.places, *record.by_name.values()))
-            if any([type(p) is Hand for p in given]):
-                return None
-            needed.update([id(p) for p in given])
-    return takers[::-1]
-
-
-def _flat(places: Iterable[Any]) -> list[Any]:
-    """Places, with those of groups in the place of these."""
-    return [p for place in places for p in (_flat(place.items) if type(place) is Group else (place,))]
 
 
 def _may_add(record: Record) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.ground.strides import memory_extent
 from tritensor.lazy_evaluation.known.fresh import fresh
-from tritensor.lazy_evaluation.known.records import Derived, Group, Leaf, Source, View
+from tritensor.lazy_evaluation.known.records import Derived, Group, Hand, Leaf, Record, Source, Trail, View
 from tritensor.ops.array import element_strides, first_address, same_memory
 
 
@@ -54,6 +54,20 @@ def _span(array: Any) -> tuple[int, int]:
     low, high = memory_extent(tuple(array.shape), tuple(element_strides(array)))
     at = first_address(array)
     return at + low * array.itemsize, at + (high + 1) * array.itemsize
+
+
+def takers(held: list[View], trail: Trail) -> list[Record] | None:
+    """The records that take views which are held, in order; None where one of them takes what the path computes as well."""
+    needed: set[int] = {id(v) for v in held}
+    found = []
+    for record in reversed(trail.records):
+        if any([id(v) in needed for v in record.views]):
+            found.append(record)
+            given = list(places_in((*record.places, *record.by_name.values())))
+            if any([type(p) is Hand for p in given]):
+                return None
+            needed.update([id(p) for p in given])
+    return found[::-1]
 
 
 def places_in(places: Iterable[Source]) -> Iterator[Source]:
