@@ -39,6 +39,7 @@ def test_faults_stand_in_the_files_of_now(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_quick_tests_find_them(tmp_path: Path) -> None:
     copy, sound = Copy(tmp_path / "tree", "quick"), dict[str, bool]()
     try:

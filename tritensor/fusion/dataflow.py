@@ -213,7 +213,10 @@ class _Builder:
             assert made is not None
             if base is not None and window != (made.shape, made.dtype, made.strides, 0):
                 return None
-            if not lies_so(made.shape, item.strides, made.strides) and copy_template(made.shape, made.dtype, item.strides, made.strides) is None:
+            if (
+                not lies_so(made.shape, item.strides, made.strides)
+                and copy_template(made.shape, made.dtype, item.strides, made.strides) is None
+            ):
                 return None  # of a type that no steps copy
             # no copy: a value is never written, and who wants it in memory of its own sees to that
             return [(made, Lain(item.slot, made.shape, made.dtype, item.strides, item.first))]

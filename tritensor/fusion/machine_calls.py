@@ -109,7 +109,9 @@ class MachineCalls:
         workers.call_all(first, self._count)
 
 
-def tables_of(items: Sequence[Any], memory: dict[int, Memory], wanted: Sequence[int], leaves: Sequence[np.ndarray]) -> list[MachineCalls | int]:
+def tables_of(
+    items: Sequence[Any], memory: dict[int, Memory], wanted: Sequence[int], leaves: Sequence[np.ndarray]
+) -> list[MachineCalls | int]:
     """The places of a plan's items in order, but for those in a row that machine code runs through by itself. `memory` and `wanted` are the plan's, by place;
     `leaves` tells how such arrays lie."""
     lies: dict[int, Lies] = {k: (x.shape, x.strides, x.itemsize) for k, x in enumerate(leaves)}

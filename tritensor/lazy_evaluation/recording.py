@@ -303,7 +303,9 @@ def _note_gradient(
                 continue
             shape, dtype = (first.shape if op.broadcasts else m[0]), m[1]
             kind = None if op.broadcasts else (op, part, k, tuple(shape), dtype, device_of(first), layouts, rest)
-            strides = learnt_strides.get(kind) if kind is not None else elementwise_strides(tuple(shape), layouts) if len(shape) > 1 else None
+            strides = (
+                learnt_strides.get(kind) if kind is not None else elementwise_strides(tuple(shape), layouts) if len(shape) > 1 else None
+            )
             made = segment.new(call, k, tuple(shape), dtype, strides, device_of(first))
             made.storage.guessed = kind if strides is None else None
             results.append(made)

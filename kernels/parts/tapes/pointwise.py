@@ -218,4 +218,6 @@ def run_tape(tape: Tape, inputs: Sequence[CudaArray | Places], numbers: Sequence
     places = [k for k, x in enumerate((*results, *arrays)) if type(x) is Places]
     # every tile holds whole blocks then, whatever its size: four columns at least
     by_fours = plan.sizes[-1] >= 4 and all([plan.last[k] == 1 and all([s % 4 == 0 for s in plan.strides[k][:-1]]) for k in places])
-    run_steps(told(steps_of(tape, by_fours)), arrays, tuple(numbers), results, HEAVY, tuple([0 if type(x) is Places else x for x in arrays]))
+    run_steps(
+        told(steps_of(tape, by_fours)), arrays, tuple(numbers), results, HEAVY, tuple([0 if type(x) is Places else x for x in arrays])
+    )

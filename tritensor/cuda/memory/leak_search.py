@@ -87,7 +87,9 @@ class _Graph:
         for found in objects:
             if isinstance(found, node):
                 self._read(found)
-            elif isinstance(found, tensor) and not hasattr(type(found), "becomes") and found._node is not None:  # it is there, and not promised
+            elif (
+                isinstance(found, tensor) and not hasattr(type(found), "becomes") and found._node is not None
+            ):  # it is there, and not promised
                 self._note(found._node, found, Hop(id(found), "graph"))
 
     def _note(self, held: Any, holder: Any, hop: Hop) -> None:

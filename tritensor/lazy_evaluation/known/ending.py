@@ -34,7 +34,9 @@ class Ending:
         self.numbers: list[int] = []  # of the memory that each of its results is, where no two hold the same
         self.called: list[Any] = []
         self.copies: list[Any] = []  # Leaf or Derived, of which a result is a copy
-        self.table: Any = None  # the machine code that makes all results, each in memory of its own that lies as it is to, and (number, place) of these
+        self.table: Any = (
+            None  # the machine code that makes all results, each in memory of its own that lies as it is to, and (number, place) of these
+        )
         self.made: list[tuple[int, int]] = []
         self.plain = not trail.versions and all([h.twin is None and h.base is None for h in self.hands])
 

@@ -53,7 +53,12 @@ def _make_operator(python: str, name: str) -> Any:
 
 
 def _open(
-    long: Callable[..., Any], name: str, python: str, operator: Callable[..., Any], checks: bool = True, parameters: Parameters = _OPERANDS_OF
+    long: Callable[..., Any],
+    name: str,
+    python: str,
+    operator: Callable[..., Any],
+    checks: bool = True,
+    parameters: Parameters = _OPERANDS_OF,
 ) -> Any:
     """The door of an operator, whose parameters are `operator`'s, to which `long` is the long way."""
     f = functools.update_wrapper(open_door(Door(long, parameters, name, numbers=parameters.by_place[1:], checks=checks)), operator)
