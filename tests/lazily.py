@@ -74,6 +74,7 @@ EAGER = {
             "work.py",
         )
     },
+    "tests/tensor/test_lobpcg.py::test_gradients_of_both": "equal bits of two runs, which are fused in other ways",
     "tests/threads/test_first_use.py": "first calls, which build plans",
 }  # fmt: skip
 

@@ -21,6 +21,8 @@ class FreshTensor(Tensor):
     becomes: type[Tensor] = Tensor  # when its array is there
 
     def __getattr__(self, name: str) -> Any:
+        if type(self) is not FreshTensor:  # a property has left the path, and raised
+            return object.__getattribute__(self, name)
         if name == "_array":
             return self._layout.cursor.give_array(self)
         self._layout.cursor.leave()  # whatever is asked for
