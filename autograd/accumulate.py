@@ -14,7 +14,7 @@ from tritensor.autograd.node import Version, as_array
 from tritensor.ground.errors import GradError, ShapeError
 from tritensor.ground.process import locks
 from tritensor.ground.providers import provider
-from tritensor.ground.strides import is_dense
+from tritensor.ground.strides import is_dense, lie_alike
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
 from tritensor.ops.lazy_array import LazyArray, run_before_write
@@ -69,7 +69,7 @@ def _has_leaf_layout(g: Array, leaf: Array) -> bool:
     """True where a gradient lies as PyTorch lays that of a leaf: as the leaf itself where that is without gaps and repeats, else in C order."""
     if is_contiguous(leaf) or not is_dense(leaf.shape, element_strides(leaf)):
         return is_contiguous(g)
-    return all([n == 1 or a == b for n, a, b in zip(g.shape, element_strides(g), element_strides(leaf), strict=True)])
+    return lie_alike(g.shape, element_strides(g), element_strides(leaf))
 
 
 def copy_in_layout(g: Array, leaf: Array) -> Array:

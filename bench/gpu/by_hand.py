@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bench.gpu.training import GPTShape
+from bench.gpu.training import GPTShape, decoder
 
 
 def gpt_by_hand(t: Any, shape: GPTShape) -> Any:
@@ -39,19 +39,4 @@ def gpt_by_hand(t: Any, shape: GPTShape) -> Any:
             x = x + self.out(seen.transpose(1, 2).reshape(batch, length, width))
             return x + self.mlp(self.after(x))
 
-    class GPT(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.word, self.place = nn.Embedding(shape.words, shape.width), nn.Embedding(shape.length, shape.width)
-            self.blocks = nn.Sequential(*[Block() for _ in range(shape.blocks)])
-            self.norm = Norm()
-            self.head = nn.Linear(shape.width, shape.words, bias=not shape.tied)
-            if shape.tied:
-                self.head.weight = self.word.weight
-            self.register_buffer("places", t.arange(shape.length))
-
-        def forward(self, words: Any) -> Any:  # words: (batch, length)
-            x = self.word(words) + self.place(self.places)
-            return self.head(self.norm(self.blocks(x))).view(-1, shape.words)  # (batch * length, words)
-
-    return GPT()
+    return decoder(t, shape, Block, Norm)

@@ -60,12 +60,19 @@ def gpt(t: Any, shape: GPTShape) -> Any:
             x = x + self.attention(self.before(x))
             return x + self.mlp(self.after(x))
 
+    return decoder(t, shape, Block, partial(nn.LayerNorm, shape.width))
+
+
+def decoder(t: Any, shape: GPTShape, block: Callable[[], Any], norm: Callable[[], Any]) -> Any:
+    """Words and places, the blocks, a norm and the head: what GPTs of any blocks have about these."""
+    nn = t.nn
+
     class GPT(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.word, self.place = nn.Embedding(shape.words, shape.width), nn.Embedding(shape.length, shape.width)
-            self.blocks = nn.Sequential(*[Block() for _ in range(shape.blocks)])
-            self.norm = nn.LayerNorm(shape.width)
+            self.blocks = nn.Sequential(*[block() for _ in range(shape.blocks)])
+            self.norm = norm()
             self.head = nn.Linear(shape.width, shape.words, bias=not shape.tied)
             if shape.tied:
                 self.head.weight = self.word.weight

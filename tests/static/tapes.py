@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 import tritensor as tt
+from tests.kernels.tapes import sample_tapes
+from tests.kernels.tapes.sample_tapes import fold, step
 from tritensor.cuda.compiler.compile import compile
 from tritensor.cuda.compiler.kernel_report import disassemble, report
 from tritensor.cuda.runtime import active
@@ -23,7 +25,7 @@ from tritensor.kernels.parts.gemm import gemm, run_product
 from tritensor.kernels.parts.random_words import draws
 from tritensor.kernels.parts.rows.row_tapes import run_rows
 from tritensor.kernels.parts.tapes.pointwise import run_tape
-from tritensor.kernels.parts.tapes.tape import INDEX, Fold, Places, Step, Tape
+from tritensor.kernels.parts.tapes.tape import INDEX, Places, Step, Tape
 from tritensor.kernels.random.dropout import _kept
 from tritensor.kernels.reductions import extrema
 
@@ -78,65 +80,22 @@ POINTWISE: dict[str, tuple[int, int, Sequence[tuple[Any, tuple[int, ...]]], tupl
 
 def layer_norm(dtype: str) -> Tape:
     """x, weight, bias, epsilon, count: the result, the mean, the reciprocal root."""
-    kind = getattr(tt, dtype).numpy
-    functions = reduction.ReductionFunctions(reduction.value, reduction.add, maths.div, reduction.zero)
-
-    def mean(of: int) -> Fold:
-        return Fold(functions, (of,), (4,), (), (F32,), (kind,))
-
-    def step(f: Any, *picks: int) -> Step:
-        return Step(f, picks, kind, False)
-
-    steps = (
-        mean(0),
-        step(SUB, 0, 5),
-        step(MUL, 6, 6),
-        mean(7),
-        step(ADD, 8, 3),
-        step(maths.rsqrt, 9),
-        step(MUL, 6, 10),
-        step(MUL, 11, 1),
-        step(ADD, 12, 2),
-    )
-    return Tape((kind,) * 3, (F32, F64), steps, (13, 5, 10))
+    return sample_tapes.layer_norm(getattr(tt, dtype).numpy)._replace(stores=(13, 5, 10))
 
 
 def cross_entropy(dtype: str) -> Tape:
     """Logits and the labels' places: log-likelihoods, one per row."""
-    kind = getattr(tt, dtype).numpy
-
-    def fold(of: int, combine: Any, nothing: float) -> Fold:
-        return Fold(reduction.ReductionFunctions(reduction.value, combine, None, lambda states: (nothing,)), (of,), (), (), (F32,), (kind,))
-
-    def step(f: Any, *picks: int) -> Step:
-        return Step(f, picks, kind, False)
-
-    largest = fold(0, extrema._larger, float("-inf"))
-    steps = (
-        largest,
-        step(SUB, 0, 2),
-        step(maths.exp, 3),
-        fold(4, reduction.add, 0.0),
-        step(maths.log, 5),
-        step(SUB, 3, 6),
-        step(MUL, 7, 1),
-    )
-    return Tape((kind,) * 2, (), (*steps, fold(8, reduction.add, 0.0)), (9,))
+    return sample_tapes.cross_entropy(getattr(tt, dtype).numpy)
 
 
 def dropped_softmax(dtype: str) -> Tape:
     """x, places, and the numbers of a dropout: softmax of x with elements dropped."""
     kind = getattr(tt, dtype).numpy
 
-    def fold(of: int, combine: Any, nothing: float) -> Fold:
-        return Fold(reduction.ReductionFunctions(reduction.value, combine, None, lambda states: (nothing,)), (of,), (), (), (F32,), (kind,))
-
-    def step(f: Any, *picks: int) -> Step:
-        return Step(f, picks, kind, False)
-
     steps = (
-        fold(0, extrema._larger, float("-inf")), step(SUB, 0, 6), step(maths.exp, 7), fold(8, reduction.add, 0.0), step(maths.div, 8, 9),
-        Step(draws.words, (1, 2, 3), np.dtype(np.int32), False), step(_kept, 10, 11, 4, 5),
+        fold(kind, extrema._larger, 0, identity=extrema._lowest), step(SUB, kind, 0, 6), step(maths.exp, kind, 7), fold(kind, reduction.add, 8),
+        step(maths.div, kind, 8, 9),
+        Step(draws.words, (1, 2, 3), np.dtype(np.int32), False), step(_kept, kind, 10, 11, 4, 5),
     )  # fmt: skip
     words = np.dtype(np.int64)
     return Tape((kind, INDEX), (words, words, np.dtype(np.int32), F32), steps, (12,))

@@ -11,6 +11,7 @@ from tritensor.fusion.graph import BACKWARD, FORWARD, WRITE, Call, DerivedNumber
 from tritensor.fusion.steps import KINDS, Elementary, Number, Template
 from tritensor.fusion.templates import copy_template, drawn_attributes, numbers_in, seed_places, template_of, uniform
 from tritensor.ground.device import device
+from tritensor.ground.strides import lie_alike
 from tritensor.kernels.parts.tapes.capture import ArraySpec
 from tritensor.kernels.parts.tapes.tape import INDEX
 
@@ -408,4 +409,4 @@ def arrays_in(given: Any) -> Any:
 
 def lies_so(shape: tuple[int, ...], strides: Steps, wanted: Steps) -> bool:
     """Whether strides are those that are wanted, but for axes of one element."""
-    return strides is wanted or all([n == 1 or a == b for n, a, b in zip(shape, strides, wanted, strict=True)]) or 0 in shape
+    return strides is wanted or lie_alike(shape, strides, wanted) or 0 in shape

@@ -14,7 +14,7 @@ from tritensor.fusion.tapes import Fused
 from tritensor.ground import device_errors
 from tritensor.ground.device import device
 from tritensor.ground.numpy_warnings import quietly
-from tritensor.ground.strides import is_dense, is_ordered, memory_extent
+from tritensor.ground.strides import is_dense, is_ordered, lie_alike, memory_extent
 from tritensor.ground.thread_state import here
 from tritensor.kernels.parts.rows.row_tapes import run_rows
 from tritensor.kernels.parts.tapes import on_cpu
@@ -120,7 +120,7 @@ def lay(array: Any, strides: tuple[int, ...]) -> Any:
             return array
         if is_dense(array.shape, strides):
             return lying(array, strides)
-    if all([n == 1 or a == b for n, a, b in zip(array.shape, element_strides(array), strides, strict=True)]):
+    if lie_alike(array.shape, element_strides(array), strides):
         return array
     out = room(tuple(array.shape), array.dtype, strides, device_of(array))
     copy_values(out, array)

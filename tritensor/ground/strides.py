@@ -80,6 +80,16 @@ def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return is_ordered(shape, strides, sorted(range(len(shape)), key=lambda d: (-strides[d], shape[d] == 1)))
 
 
+def lie_alike(shape: Sequence[int], strides: Sequence[int], others: Sequence[int]) -> bool:
+    """Whether arrays of one shape with these strides lie alike; dimensions of size 1 may have any stride."""
+    return all([n == 1 or a == b for n, a, b in zip(shape, strides, others, strict=True)])
+
+
+def repeats(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether an array has some element in several places, by a stride of 0."""
+    return any([n > 1 and s == 0 for n, s in zip(shape, strides, strict=True)])
+
+
 def is_in_format(shape: Sequence[int], strides: Sequence[int], wanted: MemoryFormat) -> bool:
     """Whether an array lies in a memory format."""
     if wanted.order is None:

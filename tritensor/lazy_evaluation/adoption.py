@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ops.array import CudaArray, element_strides, first_address, same_memory
-from tritensor.ops.lazy_array import LazyArray, cease_to_share
+from tritensor.ops.lazy_array import Holder, LazyArray, cease_to_share, owner_of
 from tritensor.tensor.aliasing.views import find_views
 from tritensor.tensor.core import Tensor
 
@@ -64,29 +64,20 @@ def _family(x: Tensor, segment: Any) -> list[Tensor]:
     return family if 0 not in root._array.shape and all([first_address(t._array) >= first_address(root._array) for t in family]) else []
 
 
-class _Holder:
-    """What holds an object while its references are counted, as a tensor does."""
-
-    __slots__ = ("_array",)
-
-    def __init__(self, held: Any) -> None:
-        self._array = held
-
-
 def _references(holder: Any) -> int:
     """The references to a holder's array, but for those that counting makes."""
     return sys.getrefcount(holder._array) - _COUNTING
 
 
 _COUNTING = 0
-_COUNTING = _references(_Holder(object())) - 1  # which differs between versions of Python
+_COUNTING = _references(Holder(object())) - 1  # which differs between versions of Python
 
 
 def _is_private(family: list[Tensor], segment: Any) -> bool:
     """Whether all references to the memory are those of a family's tensors, and of the segment's leaves."""
     if type(family[0]._array) is np.ndarray and not family[0]._array.flags.writeable:
         return False
-    owner: Any = _Holder(_owner(family[0]._array))
+    owner: Any = Holder(_owner(family[0]._array))
     if owner._array is None:
         return False
     noted = segment.cursor.arrays_noted()
@@ -105,9 +96,8 @@ def _owner(array: Any) -> Any:
     """What holds an array's memory: a storage, or the array of numpy's that has allocated it; None where it is a buffer of others."""
     if type(array) is CudaArray:
         return array.storage
-    while type(array.base) is np.ndarray:
-        array = array.base
-    return array if array.base is None else None
+    owner = owner_of(array)
+    return owner if type(owner) is np.ndarray and owner.base is None else None
 
 
 def _holds(array: Any, owner: Any) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from tritensor.fusion.graph import Value
 from tritensor.fusion.running import copy_values, lay, room
+from tritensor.ground.strides import repeats
 from tritensor.ops.array import device_of
-from tritensor.ops.lazy_array import PendingStorage
+from tritensor.ops.lazy_array import PendingStorage, owner_of
 from tritensor.ops.strided_array import StridedArray
 
 
@@ -32,7 +31,7 @@ def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value], faile
             continue
         if _memory(array) in taken:
             array = copied(array, storage.strides)
-        elif storage.fixed or _repeats(array):  # as a gradient that is handed on may
+        elif storage.fixed or repeats(array.shape, array.strides):  # as a gradient that is handed on may
             array = lay(array, storage.strides)
         taken.add(_memory(array))
         found.append((storage, array))
@@ -42,18 +41,11 @@ def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value], faile
         storage.real, storage.value, storage.segment, storage.home = array, None, None, None
 
 
-def _repeats(array: Any) -> bool:
-    """Whether an array has some element in several places."""
-    return any([n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)])
-
-
 def _memory(array: Any) -> int:
     """What tells whether two arrays lie in one piece of memory: the id of its owner."""
     if isinstance(array, StridedArray):
         return id(array.storage)
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return id(array)
+    return id(owner_of(array))
 
 
 def copied(array: Any, strides: tuple[int, ...]) -> Any:

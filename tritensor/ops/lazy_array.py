@@ -18,10 +18,9 @@ from tritensor.ops.strided_array import StridedArray, reinterpreted_layout
 
 # Segments with calls that wait: who writes to memory that there is asks them first.
 waiting: set[Any] = set()
-following: set[Any] = (
-    set()
-)  # cursors, of threads, that have passed over calls: these, too, are waiting to read (see lazy_evaluation/known/)
-cursors: weakref.WeakSet[Any] = weakref.WeakSet()  # of threads: what was passed over, too, is waiting to read (see lazy_evaluation/known/)
+# Cursors of threads (see lazy_evaluation/known/), and those that have passed over calls: these, too, are waiting to read.
+cursors: weakref.WeakSet[Any] = weakref.WeakSet()
+following: set[Any] = set()
 
 
 def run_before_write(array: Any) -> None:
@@ -44,7 +43,7 @@ def note_shared(array: Any) -> None:
     """Memory is given to others than tensors, or came from there. What waits to read it runs first; from now on it is copied at the call that reads it."""
     if type(array) is not np.ndarray:
         return
-    owner = _owner(array)
+    owner = owner_of(array)
     if id(owner) in _shared:
         return
     if waiting or cursors:
@@ -57,7 +56,7 @@ def note_shared(array: Any) -> None:
 
 def is_shared(array: Any) -> bool:
     """Whether others than tensors may write to an array's memory without a word."""
-    return bool(_shared) and type(array) is np.ndarray and id(_owner(array)) in _shared
+    return bool(_shared) and type(array) is np.ndarray and id(owner_of(array)) in _shared
 
 
 def is_lent(t: Any) -> bool:
@@ -77,16 +76,16 @@ def is_lent(t: Any) -> bool:
     return False
 
 
-class _Holder:
-    """What holds an object as a tensor its array."""
+class Holder:
+    """What holds an object, while its references are counted, as a tensor its array."""
 
     __slots__ = ("_array",)
 
-    def __init__(self) -> None:
-        self._array = object()
+    def __init__(self, held: Any) -> None:
+        self._array = held
 
 
-_held = _Holder()
+_held = Holder(object())
 _ALONE = getrefcount(_held._array)  # references to an array that one tensor holds, while they are counted
 
 
@@ -95,9 +94,9 @@ def cease_to_share(owner: np.ndarray) -> None:
     _shared.pop(id(owner), None)
 
 
-def _owner(array: np.ndarray) -> np.ndarray:
+def owner_of(array: np.ndarray) -> np.ndarray:
     """The array of numpy's that stands for memory: the last that an array is a view of."""
-    while type(array.base) is np.ndarray:
+    while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 

@@ -20,7 +20,7 @@ from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import GradError, MetaError
 from tritensor.ground.naming.type_names import named
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, is_in_format
-from tritensor.ground.thread_state import here
+from tritensor.ground.thread_state import here, leave_path
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous, layout_of
 from tritensor.ops.lazy_array import LazyArray, leave_before_change, leave_before_move
@@ -85,8 +85,7 @@ class Tensor(HostValues, Methods):
 
     def _set_array(self, array: Any) -> None:
         """Let this tensor look at another array."""
-        if here.cursor.at.prev is not None:
-            here.cursor.leave()  # what was passed over reads the array of now
+        leave_path()  # what was passed over reads the array of now
         self._array, self._layout = array, None
         if type(array) is LazyArray:
             array.shown_by(self)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tritensor.fusion.graph import Value, Window
-from tritensor.ground.strides import contiguous_strides
+from tritensor.ground.strides import contiguous_strides, lie_alike
 from tritensor.ops.strided_array import reshape_strides
 
 Shape = tuple[int, ...]
@@ -58,5 +58,4 @@ def value_of(x: Any) -> Value | None:
 
 def same_order(shape: Shape, strides: Shape, like: Shape | None = None) -> bool:
     """Whether an array of these strides lies as one of others does, of C order unless given; dims of size 1 do not count."""
-    other = contiguous_strides(shape) if like is None else like
-    return all([n == 1 or a == b for n, a, b in zip(shape, strides, other, strict=True)])
+    return lie_alike(shape, strides, contiguous_strides(shape) if like is None else like)
