@@ -182,6 +182,7 @@ def as_lazy(array: Any, segment: Segment) -> LazyArray:
     """An array as a lazy one, which names it."""
     if type(array) in (LazyArray, MetaArray) or not isinstance(array, np.ndarray | StridedArray):  # inside a transform: that sees to it
         return array
+    leave_path()
     return segment.hold(segment.leaf(array))
 
 
