@@ -12,6 +12,7 @@ from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Version, as_array
 from tritensor.ground.errors import GradError, ShapeError
+from tritensor.ground.numpy_warnings import quietly
 from tritensor.ground.process import locks
 from tritensor.ground.providers import provider
 from tritensor.ground.strides import is_dense, lie_alike
@@ -24,6 +25,7 @@ from tritensor.ops.table import ops, registry
 _BY_OPS = (WrappedArray, MetaArray, LazyArray)  # arrays that only ops compute with
 # Reading, adding and storing .grad is one step: two threads may bring the gradients of one leaf at once.
 _accumulating = locks.lock()
+_add_in_place = np.errstate(all="ignore")(np.add)  # what has been added cannot be added once more, as `quietly` would
 
 
 def zero_gradient(leaf: Any) -> None:
@@ -40,7 +42,15 @@ def add_arrays(a: Array, b: Array) -> Array:
         return a
     if type(a) is LazyArray or type(b) is LazyArray:
         return ops.add(nodes.make_tensor(a), nodes.make_tensor(b))._array
-    return registry["add"].forward(a, b) if type(a) is CudaArray else np.add(a, b)  # type: ignore[misc]
+    return registry["add"].forward(a, b) if type(a) is CudaArray else add_numbers(a, b)  # type: ignore[misc]
+
+
+def add_numbers(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a + b on the CPU, in which infinities and NaN go without a warning."""
+    try:
+        return np.add(a, b)
+    except RuntimeWarning:
+        return quietly(np.add, a, b)
 
 
 def copy(x: Array) -> Array:
@@ -58,7 +68,12 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
         g = registry["sum"].forward(g, dim=axes, keepdim=True) if axes else g  # type: ignore[misc]
         return g.reshape(shape)
     if isinstance(g, np.ndarray | np.generic):
-        return (registry["sum"].cpu(g, dim=axes, keepdim=True) if axes else g).reshape(shape)
+        if axes:
+            try:
+                g = registry["sum"].cpu(g, dim=axes, keepdim=True)
+            except RuntimeWarning:
+                g = quietly(registry["sum"].cpu, g, dim=axes, keepdim=True)
+        return g.reshape(shape)
     if type(g) in _BY_OPS:
         return sum_to(nodes.make_tensor(g), shape)._array
     g = ops.sum(g, dim=axes, keepdim=True) if axes else g
@@ -136,7 +151,7 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
                 registry["add"].forward(held._array, g, out=held._array)  # type: ignore[misc]
             elif type(g) is not MetaArray:
                 run_before_write(held._array)
-                np.add(held._array, g, out=held._array)
+                _add_in_place(held._array, g, out=held._array)
             if held._version_counter is None:
                 held._version_counter = Version()
             held._version_counter.bump("backward")  # a graph may have saved the gradient

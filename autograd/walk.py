@@ -11,6 +11,7 @@ from tritensor.autograd.accumulate import (
     TAKEN,
     Slices,
     add_arrays,
+    add_numbers,
     add_slice,
     call_hooks,
     call_posthooks,
@@ -90,7 +91,7 @@ def _pull_each(n: Node, steps: Any, g: Any, pending: dict[Any, Any], result: dic
     """The gradient of each input by a function of its own, handed on."""
     on_device = type(g) is CudaArray
     several = type(g) is tuple  # the gradients of several outputs
-    add: Any = registry["add"].forward if on_device or (several and CudaArray in map(type, g)) else np.add
+    add: Any = registry["add"].forward if on_device or (several and CudaArray in map(type, g)) else add_numbers
     meta = n.meta
     # Nothing anywhere was written since: no saved value needs a look of its own.
     intact = n.sequence > latest.stamp and n.inputs is not FREED

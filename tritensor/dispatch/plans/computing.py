@@ -51,7 +51,7 @@ def _on_cpu(step: Step, op: Op) -> Computing | None:
     prepare = getattr(op.cpu, "planned", None)
     few = step.results[0].size <= _MANY  # of many the call costs nothing beside the work, which is not to be done once more
     if prepare is not None and ready is None and few and len(step.results) == 1:
-        lean = prepare(*step.arrays, **step.attrs)
+        lean = quietly(prepare, *step.arrays, **step.attrs)  # it may try its numbers
         given = [a for i, a in enumerate(step.arrays) if i not in constants]
         place = {} if step.drawn is None else dict.fromkeys(PLACE, 0)
         if lean is not None and _same_form(result := quietly(lean, *given, **place), step.results[0]):
