@@ -19,7 +19,8 @@ from tritensor.testing.questions.cases import cast, promote_inputs, samples
 
 OPS = [op for op in own_ops() if not op.mutates and getattr(op.forward, "draws", None) is None]
 TOLERANCE = {"float64": 1e-9, "float16": 2e-4, "bfloat16": 2e-3}  # of 16 bits a twentieth: see `difference`
-ILL_CONDITIONED = {"tan": 2e-4}  # beside a pole the second derivative is a hundred times as far off as tan itself, which the CPU's lanes round otherwise
+# beside a pole the second derivative is a hundred times as far off as tan itself, which the CPU's lanes round otherwise
+ILL_CONDITIONED = {"tan": 2e-4}
 
 
 def _inputs(op: Op, dtype: str, most: int) -> Iterator[tuple[list[Any], dict[str, Any], bool]]:
@@ -73,7 +74,9 @@ def _program(op: Op, attrs: dict[str, Any], inputs: list[Any], device: str, orde
 def _tolerance(op: Op, dtype: str, attrs: dict[str, Any]) -> float:
     """Of a cast that of the coarser of its types."""
     types = {dtype, str(attrs.get("dtype", dtype))}
-    return max([ILL_CONDITIONED.get(op.name, 0.0), *[TOLERANCE.get(t, 2e-5) for t in types if t.startswith(("float", "bfloat"))]], default=2e-5)
+    return max(
+        [ILL_CONDITIONED.get(op.name, 0.0), *[TOLERANCE.get(t, 2e-5) for t in types if t.startswith(("float", "bfloat"))]], default=2e-5
+    )
 
 
 def _ask(op: Op, dtype: str, device: str, most: int, orders: int) -> None:

@@ -75,7 +75,7 @@ def machine_is_numpys(made: StepFormula, dtype: Any, monkeypatch: pytest.MonkeyP
 def test_where_arrays_lie_otherwise_numpy_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of gradients the table holds where numpy keeps their addresses; a Python whose objects begin otherwise is noticed."""
     assert address_table.fields_work()
-    monkeypatch.setattr(address_table, "_FIELD", address_table._FIELD + 8)
+    monkeypatch.setattr(address_table, "FIELD", address_table.FIELD + 8)
     assert not address_table.fields_work()
     assert TableLoop(lambda p, g: p - g, 2, 0, (0,), through=1).of(np.dtype(np.float32)) is None
 

@@ -69,8 +69,10 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
             raise foreign(op, inputs, x)
     if cuda is not None and host:
         raise mixed_devices(op, inputs)
-    if OFF and here.segment is not None:
-        return _run_elsewhere(op, inputs, attrs, LazyArray)
+    if OFF:
+        if here.segment is not None:
+            return _run_elsewhere(op, inputs, attrs, LazyArray)
+        shortcuts.cease_to_linger()
     # Ops that make arrays of numbers have nothing to read the device off but their attribute.
     if not inputs and "device" in attrs and attrs["device"].type != "cpu" and (cuda := attrs["device"]).type == "meta":
         return _run_elsewhere(op, inputs, attrs, MetaArray)

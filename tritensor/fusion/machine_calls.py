@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from array import array
 from collections.abc import Sequence
@@ -22,13 +23,11 @@ from tritensor.kernels.parts.tapes.cpu.programs import program_of
 from tritensor.kernels.parts.tapes.cpu.text import NUMBERS
 from tritensor.kernels.parts.tapes.tape import INDEX
 from tritensor.llvm import products, workers
-from tritensor.llvm.address_table import addresses_of
+from tritensor.llvm.call_frames import Frame, Patch
 from tritensor.llvm.loops import SHARED
 
 _CALL = 1 + workers.ARGUMENTS  # words of a call in a table
 _LINE = 64  # bytes at whose multiples temporaries begin
-_FEW = 24  # addresses, up to which Python writes them sooner than numpy
-_WORDS, _ROOM = "the table's own words", "temporaries"  # what addresses point to beside places
 
 
 class _Call(NamedTuple):
@@ -60,53 +59,53 @@ class MachineCalls:
         self._held = [c.held for c in calls]
         offsets, self._bytes = _arena(calls, temporaries)
         self.places = list(dict.fromkeys([p for c in calls for p in (*c.makes, *c.reads) if p not in temporaries]))
-        which: dict[Any, int] = {_WORDS: 0, _ROOM: 1, **{p: k for k, p in enumerate(self.places, 2)}}
+        which, room = {p: k for k, p in enumerate(self.places)}, len(self.places)
         words: list[int] = [0] * (_CALL * len(calls))
-        patches: list[tuple[int, int, int]] = []
+        patches: list[Patch] = []
+        own: list[tuple[int, int]] = []
         self._numbers: list[tuple[int, Any, NumberSlot]] = []
         fixed: list[tuple[int, str, Any]] = []
         for k, call in enumerate(calls):
             words[_CALL * k], start = call.address, _CALL * k + 1
             if call.apart:
-                patches.append((start, which[_WORDS], 8 * len(words)))
+                own.append((start, len(words)))
                 start = len(words)
                 words += call.words
             else:
                 words[start : start + len(call.words)] = call.words
             for word, place, ahead in call.addresses:
                 temporary = place in temporaries
-                patches.append((start + word, which[_ROOM if temporary else place], ahead + (offsets[place] if temporary else 0)))  # type: ignore[index]
+                patches.append(Patch(start + word, room if temporary else which[place], ahead + (offsets[place] if temporary else 0)))
             for word, size in call.scratch:
-                patches.append((start + word, which[_ROOM], self._bytes))
+                patches.append(Patch(start + word, room, self._bytes))
                 self._bytes += _lines(size)
             for word, code, number in call.numbers:
                 if type(number) is NumberSlot:
                     self._numbers.append((8 * (start + word), struct.Struct(code).pack_into, number))
                 else:
                     fixed.append((8 * (start + word), code, number))
-        self._words, self._count = array("q", words), len(calls)
+        self._words = array("q", words)
         for byte, code, number in fixed:
             struct.pack_into(code, self._words, byte, number)
-        self._patches = patches
-        self._index, self._to, self._ahead = np.array(patches, np.int64).T
+        self._frame = functools.partial(Frame, self._words, len(calls), own, patches, room, self._bytes)
+        self._frames: list[Frame] = []  # those that nobody runs
 
     def run(self, arrays: list[Any], numbers: Sequence[Any]) -> None:
-        """Run it on a plan's arrays, by place, to which it adds what it makes."""
+        """Run it on a plan's arrays, by place, to which it adds what it makes. The numbers in this object must never be others."""
         for place, shape, dtype in self._plain:
             arrays[place] = np.empty(shape, dtype)
         for place, memory in self._others:
             arrays[place] = room(*memory)
-        words, temporaries = self._words[:], np.empty(self._bytes, np.uint8)
-        first = words.buffer_info()[0]
-        at = [first, *addresses_of([temporaries, *[arrays[p] for p in self.places]])]
-        if len(self._patches) <= _FEW:
-            for word, to, ahead in self._patches:
-                words[word] = at[to] + ahead
-        else:
-            np.frombuffer(words, np.int64)[self._index] = np.array(at)[self._to] + self._ahead
-        for byte, pack, number in self._numbers:
-            pack(words, byte, number.kind(numbers[number.place]))
-        workers.call_all(first, self._count)
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = self._frame()
+        if frame.numbers is not numbers:
+            for byte, pack, number in self._numbers:
+                frame.write(byte, pack, number.kind(numbers[number.place]))
+            frame.numbers = numbers
+        frame.run([arrays[p] for p in self.places])
+        self._frames.append(frame)
 
 
 def tables_of(

@@ -138,16 +138,24 @@ class Bound(NamedTuple):
     drawn: list[tuple[int, Call, str]]
     wanted: list[Value]
 
+    def numbers_now(self) -> list[Any]:
+        """The numbers with the calls' seeds of now: another list where there are seeds."""
+        if not self.drawn:
+            return self.numbers
+        found = list(self.numbers)
+        for k, call, name in self.drawn:
+            found[k] = call.attrs[name]
+        return found
+
     def compute(self, calls: Sequence[Call]) -> dict[Value, Exception]:
         """Give the wanted values their arrays. Gives what could not be computed, with the error of the call that failed, as `run_calls`: when one does, all
         run one by one, so that what does not hang on it is computed all the same."""
-        for k, call, name in self.drawn:
-            self.numbers[k] = call.attrs[name]
+        numbers = self.numbers_now()
         # each replay of a graph draws anew, from memory that no number tells
-        if here.capture is not None and CapturedOffset in map(type, self.numbers):
+        if here.capture is not None and CapturedOffset in map(type, numbers):
             return run_calls(calls, set(self.wanted))
         try:
-            found = self.plan.run([v.array for v in self.leaves], self.numbers, [(c.at, c.who) for c in calls])
+            found = self.plan.run([v.array for v in self.leaves], numbers, [(c.at, c.who) for c in calls])
         except Exception:
             failed = run_calls(calls, set(self.wanted))
             if not failed:

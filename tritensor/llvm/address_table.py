@@ -14,17 +14,17 @@ from tritensor.llvm.loops import SHARED, STORED, loop_text
 from tritensor.llvm.simd import NotVectorizableError
 
 _PIECE = 64  # elements of which threads take whole numbers: no line of the cache is written by two
-_FIELD = object.__basicsize__  # of a numpy array the first field behind those of every object is the address of its elements
+FIELD = object.__basicsize__  # of a numpy array the first field behind those of every object is the address of its elements
 
 
 def fields_work() -> bool:
     """Whether arrays of this numpy in this Python are laid out so."""
-    return all(ctypes.c_void_p.from_address(id(x) + _FIELD).value == x.__array_interface__["data"][0] for x in (np.ones(3), np.ones(8)[2:]))
+    return all(ctypes.c_void_p.from_address(id(x) + FIELD).value == x.__array_interface__["data"][0] for x in (np.ones(3), np.ones(8)[2:]))
 
 
 def fields_of(arrays: Sequence[np.ndarray]) -> list[int]:
     """Where each array notes the address of its elements: told many times faster than the address itself, which Python wraps up in a dict."""
-    return [x + _FIELD for x in map(id, arrays)]
+    return [x + FIELD for x in map(id, arrays)]
 
 
 _fields_work = functools.cache(fields_work)

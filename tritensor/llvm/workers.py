@@ -182,26 +182,25 @@ def _await_text() -> str:
     return f"{_CLOCK}\n{nest.text('ptr %boxes', 'i64 %count', returns='i64 %all.new')}"
 
 
-def _call_text() -> str:
-    """run(calls, count): calls `count` functions, each of which has its arguments behind it, one after the other; the answers or-ed."""
-    nest = LoopNest()
-    with nest.loop("k", "%count", all=("i64", "0")):
+def calls_text(nest: LoopNest, calls: str, count: str, *parameters: str) -> str:
+    """A function that at its end calls `count` functions, each of which has its arguments behind it, one after the other; the answers or-ed."""
+    with nest.loop("k", count, all=("i64", "0")):
         nest.lines += [
             f"  %far = mul i64 %k, {1 + ARGUMENTS}",
-            "  %base = getelementptr i64, ptr %calls, i64 %far",
+            f"  %base = getelementptr i64, ptr {calls}, i64 %far",
             *_call_lines("found", "%base"),
             "  %all.new = or i64 %all, %found",
         ]
-    return nest.text("ptr %calls", "i64 %count", returns="i64 %all.new")
+    return nest.text(*parameters, returns="i64 %all.new")
 
 
 @functools.cache
 def _caller() -> Any:
-    return compiler.build_typed(_call_text(), ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    return compiler.build_typed(calls_text(LoopNest(), "%calls", "%count", "ptr %calls", "i64 %count"), ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
 def calling() -> int:
-    """The address of the function that calls others (see `_call_text`)."""
+    """The address of the function that calls others (see `calls_text`)."""
     return address(_caller())
 
 

@@ -137,6 +137,8 @@ class Door:
             self._shut_for(call)
         args, kwargs = (*[v for v in args if v is not ABSENT], *more), {n: v for n, v in kwargs.items() if v is not ABSENT} | others
         try:
+            if OFF and shortcuts.cease_to_linger():
+                raise CallAgain(args, kwargs)
             if OFF or self.shut or (key is not None and self.plans and key in self._refused):
                 return self.long(*args, **kwargs)
             return self.learn(call, args, kwargs)

@@ -25,15 +25,16 @@ def gives_tensors(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
 
 def bind(record: Record, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
     """Whether a call is that of a record, whose leaves take the tensors that it is given."""
-    if len(args) != record.count or named.keys() != record.by_name.keys():
+    if len(args) != record.count or (named.keys() != record.by_name.keys() if named or record.by_name else False):
         return False
     changed: list[tuple[Leaf, Any]] = []
-    for place, value in zip(record.places, args, strict=True):
-        if not _fits(place, value, record, changed):
+    for place, value in zip(record.places, args):  # noqa: B905 (they are as many: see above)
+        if (value is not place.t or type(place) is Leaf) and not _fits(place, value, record, changed):
             return False
-    for name, place in record.by_name.items():
-        if not _fits(place, named[name], record, changed):
-            return False
+    if named:
+        for name, place in record.by_name.items():
+            if not _fits(place, named[name], record, changed):
+                return False
     for leaf, t in changed:
         leaf.t = t
     return True
@@ -41,19 +42,19 @@ def bind(record: Record, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
 
 def _fits(place: Any, value: Any, record: Record, changed: list[tuple[Leaf, Any]]) -> bool:
     kind = type(place)
-    if kind is Group:
-        return type(value) is place.make and len(value) == len(place.items) and all(
-            [_fits(p, v, record, changed) for p, v in zip(place.items, value, strict=True)]
-        )  # fmt: skip
     if kind is Leaf:
         if place.first is not record:
             return value is place.t
-        if not isinstance(value, Tensor) or type(value) is FreshTensor or not _lies_as(value, place):
+        if type(value) is not place.of or not _lies_as(value, place):
             return False
         if changed and any([leaf is place and t is not value for leaf, t in changed]):  # it was given twice
             return False
         changed.append((place, value))
         return True
+    if kind is Group:
+        return type(value) is place.make and len(value) == len(place.items) and all(
+            [_fits(p, v, record, changed) for p, v in zip(place.items, value, strict=True)]
+        )  # fmt: skip
     if value is place.t:
         return True
     try:
@@ -63,10 +64,11 @@ def _fits(place: Any, value: Any, record: Record, changed: list[tuple[Leaf, Any]
 
 
 def _lies_as(t: Any, leaf: Leaf) -> bool:
-    """Whether a tensor may stand for a leaf."""
-    if type(t) is not leaf.of or t._tracked != leaf.tracked or (t._node is None) != leaf.ends or hasattr(type(t), "becomes"):
+    """Whether a tensor of a leaf's class may stand for it."""
+    if t._tracked != leaf.tracked or (t._node is None) != leaf.ends:
         return False
-    show_computed(t)
+    if type(t._array) is LazyArray:
+        show_computed(t)
     if t._layout is not leaf.layout:
         if layout_of(t._array) is not leaf.layout:
             return False

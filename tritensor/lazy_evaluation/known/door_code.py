@@ -38,9 +38,12 @@ def outer({free}):
 @wrapper
 def arrive(call: Any, long: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """A call that the record at hand does not tell."""
+    count = len(args)
+    while count and args[count - 1] is ABSENT:
+        count -= 1
     if here.segment is None:
-        return long(*[a for a in args if a is not ABSENT], **named)
-    return here.cursor.arrive(call, long, tuple([a for a in args if a is not ABSENT]), named)
+        return long(*args[:count], **named)
+    return here.cursor.arrive(call, long, args[:count], named)
 
 
 # as doors' own names: with two underscores at the end, which no parameter has

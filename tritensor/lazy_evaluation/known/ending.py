@@ -38,6 +38,7 @@ class Ending:
             None  # the machine code that makes all results, each in memory of its own that lies as it is to, and (number, place) of these
         )
         self.made: list[tuple[int, int]] = []
+        self.handing: list[tuple[Hand, int]] | None = None  # where the table does it all: the place of each hand's array
         self.plain = not trail.versions and all([h.twin is None and h.base is None for h in self.hands])
 
     def run(self, places: Sequence[tuple[int, int]], homes: Mapping[int, Any]) -> dict[int, Any] | None:
@@ -55,14 +56,13 @@ class Ending:
             return self._run_first(homes)
         bound = self.bound
         leaves = [_there(x) for x in self.leaves]
-        for k, call, name in bound.drawn:
-            bound.numbers[k] = call.attrs[name]
+        numbers = bound.numbers_now()
         if self.table is not None and not homes:
             arrays = [*leaves, *[None] * (bound.plan.places - len(leaves))]
-            self.table.run(arrays, bound.numbers)
+            self.table.run(arrays, numbers)
             return {n: arrays[place] for n, place in self.made}
         try:
-            found = bound.plan.run(leaves, bound.numbers, self.called)
+            found = bound.plan.run(leaves, numbers, self.called)
         except Exception:
             return None
         own = not homes and len(found) == len(self.values) and all([_is_own(x, v) for x, v in zip(found, bound.wanted, strict=True)])
@@ -71,7 +71,18 @@ class Ending:
         self.table = bound.plan.table
         if self.table is not None:
             self.made = [(n, w.place) for n, w in zip(self.numbers, bound.plan.wanted, strict=True)]
+            simple = self.plain and all([type(x) is Leaf for x in self.leaves]) and all([h.whole for h in self.hands])
+            if simple and not (self.tracked or trail.adopted or trail.draws):
+                place = dict(self.made)
+                self.handing = [(h, place[h.storage]) for h in self.hands]
         return dict(zip(self.numbers, found, strict=True))
+
+    def run_quick(self) -> list[Any]:
+        """The arrays of the plan, by place, where `handing` says which of them hands get."""
+        arrays = [x.t._array for x in self.leaves]
+        arrays += [None] * (self.bound.plan.places - len(arrays))
+        self.table.run(arrays, self.bound.numbers)
+        return arrays
 
     def _run_first(self, homes: Mapping[int, Any]) -> dict[int, Any] | None:
         """The same, and what the next time needs."""
