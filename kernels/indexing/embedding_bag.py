@@ -17,7 +17,7 @@ from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.indices.error_reports import check_integers, check_range
 from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_add_rows, put_rows, watch_keys
 from tritensor.kernels.parts.view_arithmetic import zero_tensor
-from tritensor.llvm.gather_rows import add_rows, max_rows
+from tritensor.llvm.passes.gather_rows import add_rows, max_rows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 

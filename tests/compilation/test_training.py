@@ -10,7 +10,7 @@ import pytest
 import tritensor as tt
 from tests.compilation.models import MODELS, OPTIMIZERS, state_of, train
 from tritensor import nn
-from tritensor.fusion import dataflow
+from tritensor.fusion.program import dataflow
 from tritensor.utils.checkpoint import checkpoint
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tritensor as tt  # noqa: F401  (fills the table)
-from tritensor.fusion.steps import Template
-from tritensor.fusion.templates import numbers_in, template_of, uniform
+from tritensor.fusion.program.steps import Template
+from tritensor.fusion.program.templates import numbers_in, template_of, uniform
 from tritensor.ground.strides import contiguous_strides
 from tritensor.kernels.parts.tapes.capture import ArraySpec
 from tritensor.ops.table import registry

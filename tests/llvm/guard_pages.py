@@ -18,9 +18,9 @@ from tritensor.kernels.convolution.geometry import geometry
 from tritensor.kernels.parts.random_words import philox_llvm
 from tritensor.kernels.pooling import cpu_llvm as pooling
 from tritensor.kernels.pooling.windows import pooling_windows
-from tritensor.llvm.gather_rows import add_rows, max_rows
 from tritensor.llvm.loops import MANY, Loop
 from tritensor.llvm.passes import rows, softmaxes, sums
+from tritensor.llvm.passes.gather_rows import add_rows, max_rows
 from tritensor.llvm.passes.reduce import FormulaSum
 from tritensor.llvm.passes.row_programs import Operand, RowProgram
 from tritensor.llvm.row_recurrence import WIDTH, RowRecurrence

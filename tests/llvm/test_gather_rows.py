@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tritensor.llvm import compiler
-from tritensor.llvm.gather_rows import add_rows, max_rows
+from tritensor.llvm.passes.gather_rows import add_rows, max_rows
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
 

@@ -108,7 +108,7 @@ def test_several_files_ask_together() -> None:
 
 
 def test_a_walk_that_has_changed_itself_is_asked_of_every_op() -> None:
-    for other in ("tests/ops/test_walk.py", "tests/llvm/test_ops.py", "tritensor/llvm/gather_rows.py"):
+    for other in ("tests/ops/test_walk.py", "tests/llvm/test_ops.py", "tritensor/llvm/passes/gather_rows.py"):
         assert chosen(["kernels/normalization/softmax.py", other]).ops == (), other
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from tritensor.fusion.dataflow import Slot, SlotRead
 from tritensor.fusion.group import Group
+from tritensor.fusion.program.dataflow import Slot, SlotRead
+from tritensor.fusion.program.steps import fits
 from tritensor.fusion.spaces import Mapping, Steps, Unit, mapping, one_step, parts, split, units
-from tritensor.fusion.steps import fits
 from tritensor.ground.strides import contiguous_strides
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from tritensor.fusion.dataflow import Node, Program, Slot
 from tritensor.fusion.fitting import fit_of
 from tritensor.fusion.group import Group, Placed, fill
+from tritensor.fusion.program.dataflow import Node, Program, Slot
 
 MOST_STEPS = 64
 MOST_ARRAYS = 24  # inputs and results

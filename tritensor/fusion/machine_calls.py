@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.fusion.dataflow import NumberSlot
 from tritensor.fusion.graph import FORWARD
 from tritensor.fusion.items import Memory, View, Whole, places_in
+from tritensor.fusion.program.dataflow import NumberSlot
 from tritensor.fusion.running import room
 from tritensor.fusion.tapes import Fused
 from tritensor.ground.strides import contiguous_strides, memory_extent

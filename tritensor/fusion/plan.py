@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.fusion.dataflow import Lain, NumberSlot, Program, arrays_in, lies_so, program_of
 from tritensor.fusion.graph import WRITE, Call, Value
 from tritensor.fusion.group import Group
 from tritensor.fusion.groups import Groups
 from tritensor.fusion.items import Memory, Opaque, View, Whole, places_in
 from tritensor.fusion.machine_calls import MachineCalls, tables_of
 from tritensor.fusion.patterns.rewriting import Rewritten, rewritten
+from tritensor.fusion.program.dataflow import Lain, NumberSlot, Program, arrays_in, lies_so, program_of
 from tritensor.fusion.running import laid, room, run_corner, run_group, write
 from tritensor.fusion.tapes import Fused, Operand, fused
 from tritensor.ground.thread_state import here

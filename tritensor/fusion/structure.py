@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from tritensor.cuda.streams.capture import CapturedOffset
 from tritensor.fusion.graph import BACKWARD, FORWARD, Call, Value, Window
 from tritensor.fusion.plan import Plan, plan
+from tritensor.fusion.program.templates import drawn_attributes, seed_places, uniform
 from tritensor.fusion.running import run_calls
-from tritensor.fusion.templates import drawn_attributes, seed_places, uniform
 from tritensor.ground.thread_state import here
 from tritensor.ops import replay
 from tritensor.ops.table import Op

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.fusion.dataflow import Node, NumberSlot, Slot
 from tritensor.fusion.group import Group
+from tritensor.fusion.program.dataflow import Node, NumberSlot, Slot
 from tritensor.kernels.parts.tapes.tape import INDEX, Fold, Step, Tape
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 

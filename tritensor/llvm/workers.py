@@ -196,7 +196,9 @@ def calls_text(nest: LoopNest, calls: str, count: str, *parameters: str) -> str:
 
 @functools.cache
 def _caller() -> Any:
-    return compiler.build_typed(calls_text(LoopNest(), "%calls", "%count", "ptr %calls", "i64 %count"), ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    return compiler.build_typed(
+        calls_text(LoopNest(), "%calls", "%count", "ptr %calls", "i64 %count"), ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
+    )
 
 
 def calling() -> int:

@@ -11,7 +11,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     # -- dependencies of calls
     "calls that nobody holds, but that report, are dropped": (FUSION + "graph.py", "if call.op.reports or any(", "if any("),
     "a dependency dropped: windows are not read": (FUSION + "graph.py", "            yield x.value\n", "            continue\n"),
-    "steps that report are dropped": (FUSION + "dataflow.py", "node.live = node.live or self.calls[node.call].op.reports", "pass"),
+    "steps that report are dropped": (FUSION + "program/dataflow.py", "node.live = node.live or self.calls[node.call].op.reports", "pass"),
     "a way through a third group is not seen": (FUSION + "groups.py", "other = self.way(host, guest) or self.way(guest, host)", "other = None"),
     "groups do not know what leads to their makers": (FUSION + "groups.py", "            before |= self.groups[g].before\n", "            pass\n"),
     "a group that has grown leads to no more": (
@@ -28,7 +28,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     ),
     "a result is the memory of a leaf": (LAZY + "storing.py", "        if _memory(array) in taken:\n", "        if False:\n"),
     "two results in one memory": (LAZY + "storing.py", "        taken.add(_memory(array))\n", ""),
-    "a write over a window takes the place of all": (FUSION + "dataflow.py", "if base is not None and window != (made.shape, made.dtype, made.strides, 0):", "if False:"),
+    "a write over a window takes the place of all": (FUSION + "program/dataflow.py", "if base is not None and window != (made.shape, made.dtype, made.strides, 0):", "if False:"),
     "a write is announced to no segment": (ARRAY, '        if empty or segment.reads(array):\n', '        if False:\n'),
     "a write is announced to no path": (ARRAY, '        if empty or cursor.reads(array):\n', '        if False:\n'),
     "memory that is left for other memory is read late": (KNOWN + "cursor.py", 'if self.follows and any([leaf.t is t for leaf in _trail(self.at.prev).leaves]):', 'if False:'),
@@ -54,14 +54,14 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "an array of numpy's is no shared memory": ("tritensor/tensor/functions/pointwise/operators.py", "        note_shared(other)\n", ""),
     # -- layouts and windows
     "a wrong stride: windows of a value that lies otherwise": (
-        FUSION + "dataflow.py", "if not lies_so(x.value.shape, base.strides, x.value.strides):", "if False:",
+        FUSION + "program/dataflow.py", "if not lies_so(x.value.shape, base.strides, x.value.strides):", "if False:",
     ),
-    "a wrong stride: results as they come": (FUSION + "dataflow.py", "if value.fixed and not lies_so(value.shape, where.strides, value.strides):", "if False:"),
+    "a wrong stride: results as they come": (FUSION + "program/dataflow.py", "if value.fixed and not lies_so(value.shape, where.strides, value.strides):", "if False:"),
     "a wrong stride: calls lay what windows are taken of": (
         FUSION + "plan.py", "lies.append(otherwise or value.fixed or slot.seen or any([r.step is not None for r in slot.readers]))", "lies.append(False)",
     ),
-    "a window of a window begins at the first's start": (FUSION + "dataflow.py", "Lain(base.slot, x.shape, x.dtype, x.strides, base.first + x.first)", "Lain(base.slot, x.shape, x.dtype, x.strides, base.first)"),
-    "bytes of a constant are its number": (FUSION + "dataflow.py", "return self.slot.constant and self.dtype == self.slot.dtype", "return self.slot.constant"),
+    "a window of a window begins at the first's start": (FUSION + "program/dataflow.py", "Lain(base.slot, x.shape, x.dtype, x.strides, base.first + x.first)", "Lain(base.slot, x.shape, x.dtype, x.strides, base.first)"),
+    "bytes of a constant are its number": (FUSION + "program/dataflow.py", "return self.slot.constant and self.dtype == self.slot.dtype", "return self.slot.constant"),
     "memory may lie as it likes though a window was taken": (ARRAY, "        self.storage.fixed = True\n", ""),
     "values may lie as they like though a window is read": (LAZY + "segment.py", "            value.fixed = True\n            return Window", "            return Window"),
     "a window of memory begins at its start": (ARRAY, "return np.ndarray(shape, dtype, memory, start + first, in_bytes)", "return np.ndarray(shape, dtype, memory, start, in_bytes)"),

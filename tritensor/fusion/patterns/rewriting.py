@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tritensor.fusion.dataflow import derived_attributes
 from tritensor.fusion.graph import FORWARD, Call, DerivedNumber, Value
 from tritensor.fusion.patterns import attention, losses, softmax
 from tritensor.fusion.patterns.match import Match, Mismatch, Uses, is_number
-from tritensor.fusion.templates import drawn_attributes
+from tritensor.fusion.program.dataflow import derived_attributes
+from tritensor.fusion.program.templates import drawn_attributes
 from tritensor.ops import replay
 
 

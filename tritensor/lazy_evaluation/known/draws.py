@@ -20,7 +20,7 @@ class Draws:
 
     def link(self, calls: Sequence[Call]) -> bool:
         """Tell calls, in order, which of the path has drawn what they draw again; False where none has, so that no later run would know."""
-        from tritensor.fusion.templates import seed_places  # which reads kernels
+        from tritensor.fusion.program.templates import seed_places  # which reads kernels
 
         for call in calls:
             self.note(call, call)

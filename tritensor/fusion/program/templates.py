@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tritensor.fusion.program.steps import KINDS, OFFSET, SEED, Elementary, Made, NotElementary, Read, Reader, Result, Template, axes_of
 from tritensor.fusion.spaces import Steps
-from tritensor.fusion.steps import KINDS, OFFSET, SEED, Elementary, Made, NotElementary, Read, Reader, Result, Template, axes_of
 from tritensor.ground.device import gpu
 from tritensor.kernels.parts.elementwise import unchanged
 from tritensor.kernels.parts.tapes.capture import Captured, steps_of

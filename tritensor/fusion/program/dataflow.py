@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.fusion.graph import BACKWARD, FORWARD, WRITE, Call, DerivedNumber, Value, Window
-from tritensor.fusion.steps import KINDS, Elementary, Number, Template
-from tritensor.fusion.templates import copy_template, drawn_attributes, numbers_in, seed_places, template_of, uniform
+from tritensor.fusion.program.steps import KINDS, Elementary, Number, Template
+from tritensor.fusion.program.templates import copy_template, drawn_attributes, numbers_in, seed_places, template_of, uniform
 from tritensor.ground.device import device
 from tritensor.ground.strides import lie_alike
 from tritensor.kernels.parts.tapes.capture import ArraySpec
