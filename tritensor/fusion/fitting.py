@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tritensor.fusion.group import Group
-from tritensor.fusion.program.dataflow import Slot, SlotRead
+from tritensor.fusion.program.slots import Slot, SlotRead
 from tritensor.fusion.program.steps import fits
 from tritensor.fusion.spaces import Mapping, Steps, Unit, mapping, one_step, parts, split, units
 from tritensor.ground.strides import contiguous_strides

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritensor.fusion.program.dataflow import Node, Slot, SlotRead
+from tritensor.fusion.program.slots import Node, Slot, SlotRead
 from tritensor.fusion.spaces import Steps
 
 

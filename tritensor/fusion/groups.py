@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tritensor.fusion.fitting import fit_of
 from tritensor.fusion.group import Group, Placed, fill
-from tritensor.fusion.program.dataflow import Node, Program, Slot
+from tritensor.fusion.program.slots import Node, Program, Slot
 
 MOST_STEPS = 64
 MOST_ARRAYS = 24  # inputs and results
@@ -53,7 +53,7 @@ class Groups:
             made.nodes.append(Placed(node, [], []))
             made.made = {s: () for s in node.made if s is not None}
             self.register(made, node)
-            for g in makers:
+            for g in makers if not node.joins else ():
                 self.refuse(g, node, f"{self.program.calls[node.call].name} is a kernel of its own")
             return
         fill(made, node)
@@ -64,7 +64,9 @@ class Groups:
             if host is None:  # joined meanwhile
                 continue
             if host.whole:
-                self.refuse(g, node, f"{self.program.calls[host.nodes[0].node.call].name} is a kernel of its own")
+                maker = host.nodes[0].node
+                why = "is put together in memory" if maker.joins else "is a kernel of its own"
+                self.refuse(g, node, f"{self.program.calls[maker.call].name} {why}")
                 continue
             why = self.join(host, made if current is None else current)
             if why:

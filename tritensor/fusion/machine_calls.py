@@ -13,7 +13,7 @@ import numpy as np
 
 from tritensor.fusion.graph import FORWARD
 from tritensor.fusion.items import Memory, View, Whole, places_in
-from tritensor.fusion.program.dataflow import NumberSlot
+from tritensor.fusion.program.slots import NumberSlot
 from tritensor.fusion.running import room
 from tritensor.fusion.tapes import Fused
 from tritensor.ground.strides import contiguous_strides, memory_extent
@@ -133,24 +133,27 @@ def tables_of(
             lies[p], dtypes[p] = (m.shape, tuple([s * m.dtype.itemsize for s in m.strides]), m.dtype.itemsize), m.dtype
     ends = [k for k, c in enumerate(calls) if c is None]
     found: list[MachineCalls | int] = []
-    readers = _readers(items, wanted)
+    users = _users(items, wanted)
+    there: set[int] = set()  # memory that is made: another item writes a part of it
     for before, end in pairwise([-1, *ends, len(calls)]):
         run = [c for c in calls[before + 1 : end] if c is not None]
         if run:
             inside = range(before + 1, end)
             mine = [p for c in run for p in c.makes]
-            temporary = {p: _size(memories[p]) for p in mine if all([k in inside for k in readers.get(p, ())])}
-            found.append(MachineCalls(before + 1, run, {p: memories[p] for p in mine if p not in temporary}, temporary))
+            temporary = {p: _size(memories[p]) for p in mine if all([k in inside for k in users.get(p, ())])}
+            found.append(MachineCalls(before + 1, run, {p: memories[p] for p in mine if p not in temporary and p not in there}, temporary))
+            there |= set(mine)
         if end < len(calls):
+            there |= {o.place for o in items[end].outs} if isinstance(items[end], Fused) else set()
             found.append(end)
     return found
 
 
-def _readers(items: Sequence[Any], wanted: Sequence[int]) -> dict[int, list[int]]:
-    """Which items read each place; one more than there are stands for the plan's caller."""
+def _users(items: Sequence[Any], wanted: Sequence[int]) -> dict[int, list[int]]:
+    """Which items read each place, or write a part of it; one more than there are stands for the plan's caller."""
     found: dict[int, list[int]] = {}
     for k, item in enumerate(items):
-        for p in item.reads if isinstance(item, Fused) else places_in(item.given):
+        for p in [*item.reads, *[o.place for o in item.outs]] if isinstance(item, Fused) else places_in(item.given):
             found.setdefault(p, []).append(k)
     for place in wanted:
         found.setdefault(place, []).append(len(items))
@@ -182,7 +185,7 @@ def _group_call(group: Fused, memories: dict[int, Memory]) -> _Call | None:
         for k, (d, x) in enumerate(zip(group.tape.numbers, group.numbers, strict=True))
     ]
     words += [0] * len(numbers)
-    reads, makes = list(group.reads), [o.place for o in group.outs]
+    reads, makes = list(group.reads), list(dict.fromkeys([o.place for o in group.outs]))
     return _Call(program.address, words, True, addresses, numbers, scratch, reads, makes)
 
 
@@ -233,7 +236,7 @@ def _arena(calls: list[_Call], sizes: dict[int, int]) -> tuple[dict[int, int], i
     for k, call in enumerate(calls):
         living = [x for x in living if x[2] >= k]
         for p in call.makes:
-            if p not in sizes:
+            if p not in sizes or p in offsets:
                 continue
             at = 0
             for first, end, _ in living:

@@ -15,7 +15,8 @@ from tritensor.fusion.groups import Groups
 from tritensor.fusion.items import Memory, Opaque, View, Whole, places_in
 from tritensor.fusion.machine_calls import MachineCalls, tables_of
 from tritensor.fusion.patterns.rewriting import Rewritten, rewritten
-from tritensor.fusion.program.dataflow import Lain, NumberSlot, Program, arrays_in, lies_so, program_of
+from tritensor.fusion.program.dataflow import arrays_in, lies_so, program_of
+from tritensor.fusion.program.slots import Lain, NumberSlot, Program
 from tritensor.fusion.running import laid, room, run_corner, run_group, write
 from tritensor.fusion.tapes import Fused, Operand, fused
 from tritensor.ground.thread_state import here
@@ -105,7 +106,9 @@ class Plan:
         outs = []
         for out in group.outs:
             to, donor = self.memory[out.place], self.donors.get(out.place, -1)
-            made = arrays[out.place] = room(*to) if donor < 0 else window_of(arrays[donor], to.shape, to.dtype, to.strides, 0)
+            made = arrays[out.place]
+            if made is None:  # else another group has written its part
+                made = arrays[out.place] = room(*to) if donor < 0 else window_of(arrays[donor], to.shape, to.dtype, to.strides, 0)
             outs.append(window_of(made, out.shape, out.dtype, out.strides, out.first))
         run_group(group, given, told, outs)
 
@@ -139,6 +142,8 @@ class _Planner:
         items: list[Fused | Opaque] = []
         memory: dict[int, Memory] = {}
         for group in self.groups.order():
+            if group.nodes[0].node.joins:
+                continue
             if self.is_call(group):
                 if program.calls[group.nodes[0].node.call].corner == WRITE and not group.outs():
                     continue  # nobody looks
@@ -146,7 +151,7 @@ class _Planner:
                 continue
             made = fused(group)
             made = made._replace(calls=tuple(dict.fromkeys([self.found.places[k] for k in made.calls])))
-            for slot in group.outs():
+            for slot in [s.home for s in group.outs()]:
                 memory[self.place(slot.number)] = Memory(slot.shape, slot.dtype, slot.strides, slot.device)
             items.append(made._replace(inputs=self.operands(made.inputs), outs=self.operands(made.outs)))
         wanted = [self.array(where) for _, where in program.wanted]
@@ -286,7 +291,8 @@ def _may_take(group: Fused, out: Operand, donor: int, memory: dict[int, Memory])
     if len(found) != 1:
         return False
     (mine,) = found
-    if mine.first or mine.dtype != out.dtype or mine.shape != out.shape or mine.strides != out.strides:
+    if mine.first or out.first or mine.dtype != out.dtype or mine.shape != out.shape or mine.strides != out.strides:
         return False
     a, b = memory[donor], memory[out.place]
-    return a.device == b.device and np.prod(a.shape) == np.prod(b.shape) and mine.shape == group.shape
+    whole = np.prod(out.shape) == np.prod(b.shape)  # and not a part of it
+    return a.device == b.device and np.prod(a.shape) == np.prod(b.shape) and mine.shape == group.shape and bool(whole)

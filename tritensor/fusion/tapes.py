@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.fusion.group import Group
-from tritensor.fusion.program.dataflow import Node, NumberSlot, Slot
+from tritensor.fusion.program.slots import Node, NumberSlot, Slot
 from tritensor.kernels.parts.tapes.tape import INDEX, Fold, Step, Tape
 from tritensor.kernels.parts.view_arithmetic import merge_axes
 
@@ -137,8 +137,8 @@ def fused(group: Group) -> Fused:
     """A group as its tape over its space."""
     outs = group.outs()
     made = _Taped(group)
-    lying = [(s.number, s.dtype, 0, group.made[s]) for s in outs]
-    lying += [(slot.number, dtype, first, strides) for slot, first, dtype, strides in made.inputs]
+    lying = [(s.home.number, s.dtype, s.first, group.made[s]) for s in outs]
+    lying += [(slot.home.number, dtype, slot.first + first, strides) for slot, first, dtype, strides in made.inputs]
     rows = group.rows or frozenset()
     if rows and not any([p.node.step.rows for p in group.nodes]) and all([any([group.made[s][k] for k in rows]) for s in outs]):  # type: ignore[union-attr]
         rows = frozenset()

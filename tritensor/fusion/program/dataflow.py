@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tritensor.fusion.graph import BACKWARD, FORWARD, WRITE, Call, DerivedNumber, Value, Window
+from tritensor.fusion.program import joining
+from tritensor.fusion.program.slots import Called, Lain, Node, NumberSlot, Program, Slot, SlotRead, Steps
 from tritensor.fusion.program.steps import KINDS, Elementary, Number, Template
 from tritensor.fusion.program.templates import copy_template, drawn_attributes, numbers_in, seed_places, template_of, uniform
 from tritensor.ground.device import device
@@ -15,104 +17,7 @@ from tritensor.ground.strides import lie_alike
 from tritensor.kernels.parts.tapes.capture import ArraySpec
 from tritensor.kernels.parts.tapes.tape import INDEX
 
-Steps = tuple[int, ...]
 _NUMBERS = (float, int, DerivedNumber)
-
-
-class Slot:
-    """An array of the program. `node` makes it; a `leaf` is given. `readers` are the nodes that read it; `wanted`: it outlives the program.
-
-    constant: a number everywhere, which each group makes for itself. seen: whether a call, or who wants it, takes a view of it, so that it must lie as said.
-    """
-
-    __slots__ = ("constant", "device", "dtype", "leaf", "node", "number", "readers", "seen", "shape", "strides", "wanted")
-
-    def __init__(self, number: int, shape: tuple[int, ...], dtype: np.dtype, strides: Steps, on: device, node: Node | None) -> None:
-        self.number, self.shape, self.dtype, self.strides, self.device, self.node = number, shape, dtype, strides, on, node
-        self.readers: list[Node] = []
-        self.wanted = self.constant = self.leaf = self.seen = False
-
-    def __repr__(self) -> str:
-        return f"Slot({self.number}, {self.dtype} {self.shape})"
-
-
-class SlotRead(NamedTuple):
-    """An array that a step reads, over its axes; `first` in bytes."""
-
-    slot: Slot
-    first: int
-    dtype: np.dtype
-    strides: Steps
-
-    @property
-    def inlined(self) -> bool:
-        """Whether it is of a constant, which is made anew in place of the read; bytes of one are read from memory."""
-        return self.slot.constant and self.dtype == self.slot.dtype
-
-
-class Node:
-    """A step of a call, or (`step` None) a whole call.
-
-    reads: of a step in the order of its own reads, of a call each slot once. numbers: of a step, constants or NumberSlots.
-    """
-
-    __slots__ = ("call", "device", "live", "made", "numbers", "place", "reads", "step")
-
-    def __init__(self, place: int, call: int, step: Elementary | None, on: device) -> None:
-        self.place, self.call, self.step, self.device = place, call, step, on
-        self.reads: list[SlotRead] = []
-        self.numbers: list[Any] = []
-        self.made: list[Slot | None] = []
-        self.live = False
-
-    def __repr__(self) -> str:
-        return f"Node({self.place}, call {self.call}{'' if self.step is None else ', a step'})"
-
-
-class Lain(NamedTuple):
-    """An array in a slot: a view of it, `first` in bytes."""
-
-    slot: Slot
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    strides: Steps
-    first: int
-
-    @property
-    def whole(self) -> bool:
-        """Whether it is the slot as it is."""
-        slot = self.slot
-        return self.first == 0 and self.strides == slot.strides and self.shape == slot.shape and self.dtype == slot.dtype
-
-
-class NumberSlot(NamedTuple):
-    """A number of the program, by place, as a kernel gets it: `kind(number)`; kind None: as it is."""
-
-    place: int
-    kind: Any
-
-
-class Called(NamedTuple):
-    """A call as it is: its arguments with Lain and NumberSlot in place of arrays and numbers, the attributes that are numbers of the program, by place,
-    and where its results lie."""
-
-    given: tuple[Any, ...]
-    drawn: tuple[tuple[str, int], ...]
-    results: tuple[Lain | None, ...]
-
-
-class Program(NamedTuple):
-    """calls: as they were given. called: each with its operands. wanted: for each value that outlives the program where it lies. numbers: how many there are.
-    opaque: of calls that stay whole, why."""
-
-    calls: Sequence[Call]
-    called: list[Called]
-    nodes: list[Node]
-    slots: list[Slot]
-    leaves: list[Value]
-    wanted: list[tuple[Value, Lain]]
-    numbers: int
-    opaque: dict[int, str]
 
 
 def program_of(calls: Sequence[Call], wanted: Sequence[Value]) -> Program:
@@ -132,6 +37,8 @@ class _Builder:
         self.called: list[Called] = []
         self.where: dict[Value, Lain] = {}  # of values: where they lie, with their strides
         self.opaque: dict[int, str] = {}  # why calls stay whole
+        self.joined: dict[Slot, joining.Joined] = {}  # what is yet to be put together
+        self.cuts = joining.Cuts()
         self.numbers = 0
 
     # -- values
@@ -178,9 +85,11 @@ class _Builder:
         others = [self.places(args) for _, args, _ in call.kernels or ()]
         drawn = tuple([(name, self.number()) for name in (*drawn_attributes(call.op, call.corner), *derived_attributes(call))])
         places_drawn = tuple([p for _, p in drawn])
-        found = None if derives(call) else self.captured(k, call, given, places, others, on, places_drawn)
-        if found is None:
-            found = self.whole(k, call, given, on)
+        if joining.joins(call, given):
+            found = self.join(k, call, given, on)
+        else:
+            steps = None if derives(call) else self.captured(k, call, given, places, others, on, places_drawn)
+            found = self.whole(k, call, given, on) if steps is None else steps
         for value, where in found:
             self.where[value] = where
         results = tuple([None if v is None else self.where[v] for v in call.results])
@@ -301,22 +210,24 @@ class _Builder:
     ) -> list[Lain | None]:
         """The nodes of a template; where each result lies."""
         made = [self.slot(m.shape, m.dtype, m.strides, on, None) for m in template.made]
-        for step in template.steps:
-            node = Node(len(self.nodes), k, step, on)
+        cut = joining.cutting(template, arrays, self.joined) if self.joined else None
+        if cut is None:
+            self.put_together(arrays)
+        for step, axis in zip(template.steps, [None] * len(template.steps) if cut is None else cut.axes, strict=True):
+            if axis is not None:
+                assert cut is not None
+                self.step_by_parts(k, template, step, axis, cut, arrays, made, slots)
+                continue
+            reads = []
             for source, first, dtype, strides in step.reads:
                 if dtype == INDEX:
                     shape = template.made[step.made[0][0]].shape
-                    node.reads.append(SlotRead(self.slot(shape, INDEX, strides, on, None), 0, INDEX, strides))
+                    reads.append(SlotRead(self.slot(shape, INDEX, strides, on, None), 0, INDEX, strides))
                 elif source < 0:
-                    node.reads.append(SlotRead(made[~source], first, dtype, strides))
+                    reads.append(SlotRead(made[~source], first, dtype, strides))
                 else:
-                    node.reads.append(SlotRead(arrays[source].slot, arrays[source].first + first, dtype, strides))
-            node.numbers = [_number(n, slots) for n in step.numbers]
-            for which, _ in step.made:
-                made[which].node = node
-                made[which].constant = not step.reads
-                node.made.append(made[which])
-            self.nodes.append(node)
+                    reads.append(SlotRead(arrays[source].slot, arrays[source].first + first, dtype, strides))
+            self.node(k, step, reads, [made[which] for which, _ in step.made], slots)
         found: list[Lain | None] = []
         for result, value in zip(template.results, values, strict=True):
             if result is None or value is None:
@@ -328,8 +239,80 @@ class _Builder:
                 found.append(Lain(base.slot, value.shape, value.dtype, result.strides, base.first + result.first))
         return found
 
+    def node(self, k: int, step: Elementary, reads: list[SlotRead], made: list[Slot], slots: tuple[int, ...]) -> None:
+        """A step's node."""
+        node = Node(len(self.nodes), k, step, made[0].device)
+        node.reads, node.made = reads, [*made]
+        node.numbers = [_number(n, slots) for n in step.numbers]
+        for slot in made:
+            slot.node, slot.constant = node, not step.reads
+        self.nodes.append(node)
+
+    # -- arrays side by side
+    def join(self, k: int, call: Call, given: Sequence[Lain], on: device) -> list[tuple[Value, Lain]]:
+        """The result of a call that joins arrays, which is put together when somebody reads it whole."""
+        self.put_together(given)
+        value = call.results[0]
+        assert value is not None
+        slot = self.slot(value.shape, value.dtype, value.strides, on, None)
+        self.joined[slot] = joining.Joined(k, call.attrs["dim"], joining.parts_of(call, given))
+        return [(value, Lain(slot, value.shape, value.dtype, value.strides, 0))]
+
+    def put_together(self, arrays: Sequence[Lain]) -> None:
+        """Have all of them in memory: each part is written to its window of the whole."""
+        for slot in dict.fromkeys([x.slot for x in arrays]):
+            joined = self.joined.pop(slot, None)
+            if joined is None:
+                continue
+            node = Node(0, joined.call, None, slot.device)
+            for part, (start, end) in zip(joined.parts, joining.spans(joined.bounds), strict=True):
+                own = part.slot
+                if own.home is not slot:
+                    own = self.window(slot, joined.dim, start, end)
+                    template = copy_template(part.shape, part.dtype, part.strides, slot.strides)
+                    assert template is not None, "joins() asks for types that can be copied"
+                    (step,) = template.steps
+                    reads = [SlotRead(part.slot, part.first, r.dtype, r.strides) for r in step.reads]
+                    self.node(joined.call, step, reads, [own], ())
+                node.reads.append(SlotRead(own, 0, own.dtype, own.strides))
+            node.place, node.joins, node.made, slot.node = len(self.nodes), True, [slot], node
+            self.nodes.append(node)
+
+    def window(self, slot: Slot, dim: int, start: int, end: int) -> Slot:
+        made = joining.window(slot, dim, len(self.slots), start, end)
+        self.slots.append(made)
+        return made
+
+    def step_by_parts(
+        self, k: int, template: Template, step: Elementary, axis: int, cut: joining.Cutting, arrays: list[Lain], made: list[Slot],
+        slots: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        """A step of joined arrays: one for each part, whose results are parts of what it makes."""
+        found: list[list[Lain]] = [[] for _ in step.made]
+        for n, (start, end) in enumerate(joining.spans(cut.bounds)):
+            part, given = joining.part_of(step, axis, start, end)
+            sizes = (*step.sizes[:axis], end - start, *step.sizes[axis + 1 :])
+            reads = []
+            for read, moved in zip(step.reads, given, strict=True):
+                slot = made[~read.source] if read.source < 0 else arrays[read.source].slot
+                if slot in self.joined:
+                    r = joining.read_of_part(read, template, arrays, self.joined[slot].parts[n], step.sizes)
+                else:
+                    first = 0 if read.source < 0 else arrays[read.source].first
+                    r = SlotRead(slot, first + moved.first, read.dtype, read.strides)
+                    if not n:
+                        self.cuts.note(r._replace(first=first + read.first), step.sizes, axis, cut.bounds)
+                reads.append(r._replace(strides=joining.along(r.strides, sizes)))
+            own = [self.window(made[which], cut.dims[which], start, end) for which, _ in step.made]
+            self.node(k, part, reads, own, slots)
+            for lains, slot in zip(found, own, strict=True):
+                lains.append(Lain(slot, slot.shape, slot.dtype, slot.strides, 0))
+        for (which, _), lains in zip(step.made, found, strict=True):
+            self.joined[made[which]] = joining.Joined(k, cut.dims[which], tuple(lains))
+
     def whole(self, k: int, call: Call, given: tuple[Any, ...], on: device) -> list[tuple[Value, Lain]]:
         """The results of a call that runs by its op's own corner."""
+        self.put_together(list(arrays_in(given)))
         node = Node(len(self.nodes), k, None, on)
         for slot in dict.fromkeys([x.slot for x in arrays_in(given)]):
             node.reads.append(SlotRead(slot, 0, slot.dtype, slot.strides))
@@ -353,9 +336,12 @@ class _Builder:
             where = self.lain(value)
             if value.fixed and not lies_so(value.shape, where.strides, value.strides):
                 where = self.copied(value, where)
+            self.put_together([where])
             where.slot.wanted = True
             where.slot.seen = where.slot.seen or not where.whole
             kept.append((value, where))
+        if self.cuts.of:
+            self.nodes = self.cuts.cut_makers(self.nodes, self.window)
         for node in reversed(self.nodes):
             node.live = any([s is not None and (s.wanted or bool(s.readers)) for s in node.made])
             if node.step is None:  # a bad index is told though nobody holds what it picks
