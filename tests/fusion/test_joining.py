@@ -120,8 +120,8 @@ def test_two_programs_that_are_cut_in_other_places() -> None:
 def test_a_gpu_joins_memory_in_one_launch() -> None:
     x, y = leaf(4, 6, device="cuda"), leaf(4, 6, device="cuda")
     assert Graph(lambda: tt.cat([x, y], 0) * 2).check().alone[:1] == ["cat"]
-    assert Graph(lambda: tt.cat([x * 3, y], 0) * 2).check().alone == ["mul"]  # of the part that nobody makes
-    assert Graph(lambda: tt.cat([x * 3, y * 2, x, y, x], 0) * 2).check().alone[:1] == ["cat"]
+    assert Graph(lambda: tt.cat([x * 3, y], 0) * 2).check().alone == []
+    assert "cat" in Graph(lambda: tt.cat([x * 3, y * 2, x, y, x], 0) * 2).check().alone
 
 
 def test_many_arrays_are_joined_by_the_call() -> None:
