@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Callable
-from operator import attrgetter
 from sys import getrefcount
 from typing import Any
 
@@ -17,24 +15,19 @@ from tritensor.ground.call_site import wrapper
 from tritensor.ground.thread_state import here, nowhere
 from tritensor.ground.transforms import running
 from tritensor.lazy_evaluation.adoption import adopt
-from tritensor.lazy_evaluation.known.becoming import become
 from tritensor.lazy_evaluation.known.binding import bind, gives_tensors
-from tritensor.lazy_evaluation.known.freed_graph import FreedGraph
-from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh, make_view, settle_fresh
+from tritensor.lazy_evaluation.known.finish import NOT_COUNTED, finish, trail_of
+from tritensor.lazy_evaluation.known.fresh import FreshTensor, fresh
 from tritensor.lazy_evaluation.known.recording import Writer
-from tritensor.lazy_evaluation.known.records import Hand, Leaf, Record, Several, Trail, View, end_of
-from tritensor.lazy_evaluation.known.windows import takers
+from tritensor.lazy_evaluation.known.records import Leaf, Record, Several, Trail, View, end_of
 from tritensor.ops import replay
-from tritensor.ops.array import layout_of, same_memory
+from tritensor.ops.array import same_memory
 from tritensor.ops.lazy_array import LazyArray, PendingStorage, cursors, following, window_of
 from tritensor.random import default_generator
 from tritensor.tensor.core import Tensor
 
 SETTLES = 2  # runs of what waits from which a function is taken to be one that asks for it: once it may learn something
 BRANCHES = 8  # ways that go on from one record
-_UNHELD = 2  # references to a tensor that nobody holds: its hand's, and the counting's
-_ENDS = 64  # entries of a record's `ends` from which on none is added for counts that say the same as others
-_tensor_of = attrgetter("t")
 _set_array = Tensor.__dict__["_array"].__set__
 NOWHERE = end_of(None)  # where a cursor is while nothing is known
 WATCHED = False  # see ground/shortcuts.py: who looks at single ops is shown each of them
@@ -96,6 +89,8 @@ class Cursor:
         self.adopted: list[tuple[Any, Any]] = []  # tensors whose memory is to be written, with the arrays that they had
         self.homes: dict[int, Any] = {}  # that memory as a PendingStorage, by its number
         self.makers: set[Any] = set()  # functions that have made tensors that are there, of no tensors
+        # a path that has run and the tensors of its hands, while these are the same: to count references to each is half of what a long path's end costs
+        self.counted: tuple[Trail | None, list[Any]] = NOT_COUNTED
         self.through: dict[Any, int] = {}  # functions that have run what waits, and how often: those that they call are known by themselves
 
     @property
@@ -191,14 +186,14 @@ class Cursor:
         last = self.at.prev
         if last is None:
             return
-        self.at = NOWHERE
+        self.at, self.counted = NOWHERE, NOT_COUNTED
         following.discard(self)
-        trail = _trail(last)
+        trail = trail_of(last)
         before, enabled = self.depth, state.enabled
         places, self.places = self.places, []
         self.depth = 1
         drawn, here.places = here.places, places
-        self._give_back()
+        self.give_back()
         for record in trail.records:
             for leaf, _ in record.bumps:
                 version_of(leaf.t).value -= 1  # it is counted again
@@ -226,7 +221,7 @@ class Cursor:
 
     def forget(self, t: Any) -> None:
         """A tensor is about to be another one than it was."""
-        if self.follows and any([leaf.t is t for leaf in _trail(self.at.prev).leaves]):  # type: ignore[arg-type]
+        if self.follows and any([leaf.t is t for leaf in trail_of(self.at.prev).leaves]):  # type: ignore[arg-type]
             self.leave()
         self._forget([leaf for leaf in self.kept if leaf.t is t])
 
@@ -268,7 +263,7 @@ class Cursor:
             _set_array(t, window)
             self.given.append((window, t))
             return window
-        value = _trail(last).held[hand.storage]
+        value = trail_of(last).held[hand.storage]
         storage = PendingStorage(hand.device, 0, value.strides, value, self.segment)
         storage.fixed, storage.number = not hand.whole, hand.storage
         array = LazyArray(storage, hand.shape, hand.dtype, hand.strides)
@@ -297,7 +292,7 @@ class Cursor:
         self.given += [(x._array, x) for x, _ in family]
         return True
 
-    def _give_back(self) -> None:
+    def give_back(self) -> None:
         """Let tensors look at their memory as it is."""
         adopted, self.adopted, homes, self.homes = self.adopted, [], self.homes, {}
         for storage in homes.values():
@@ -314,84 +309,11 @@ class Cursor:
     def reads(self, array: Any) -> bool:
         """Whether what was passed over reads memory of an array."""
         last = self.at.prev
-        return last is not None and any([same_memory(leaf.memory, array) for leaf in _trail(last).leaves])
+        return last is not None and any([same_memory(leaf.memory, array) for leaf in trail_of(last).leaves])
 
     def run(self) -> None:
         """Compute what somebody holds of what was passed over."""
-        last = self.at.prev
-        assert last is not None
-        trail = _trail(last)
-        hands = trail.hands
-        views = trail.views and [h for h in trail.views if getrefcount(h.t) > _UNHELD]
-        taking = takers(views, trail) if views else []
-        references = tuple(map(getrefcount, map(_tensor_of, hands)))
-        ending = last.ends.get(references) or _ending(last, trail, references)
-        may_run = taking is not None and ending.may_run
-        for leaf in trail.leaves:
-            if leaf.t._layout is not leaf.layout and layout_of(leaf.memory) is not leaf.layout:
-                may_run = False
-        if not may_run:
-            self.leave()
-            self.segment.settle()
-            return
-        quick = ending.handing is not None and not (views or self.given)
-        before, here.segment, here.cursor = here.segment, None, nowhere
-        try:
-            reals = ending.run_quick() if quick else ending.run(self.places, self.homes)
-        finally:
-            here.segment, here.cursor = before, self
-        if quick:
-            self.rest()
-            for h, place in ending.handing:
-                t, h.t = h.t, fresh(h)
-                settle_fresh(t, reals[place])
-            for leaf in trail.leaves:
-                leaf.let_go()
-            return
-        if reals is None:
-            self.leave()
-            self.segment.settle()
-            return
-        places, given = self.places, self.given
-        self.rest()
-        graph = FreedGraph(trail, places, ending.hands).make if ending.tracked else None
-        tensors = {} if ending.plain else {h: h.t for h in ending.hands}
-        for h, storage in zip(ending.hands, ending.storages, strict=True):
-            _hand_over(h, reals[storage], graph)
-        for h, t in tensors.items():
-            if h in trail.versions:
-                version_of(t).value = trail.versions[h]
-        for h, t in tensors.items():
-            if h.twin is not None:
-                t._version_counter = version_of(tensors[h.twin])
-            if h.base is not None:
-                make_view(t, tensors[h.base], h.steps, h.origin)
-        if given:
-            self.given = []
-            for array, _ in given:
-                if type(array) is LazyArray:
-                    array.storage.real, array.storage.value, array.storage.segment = reals[array.storage.number], None, None
-        if self.adopted or self.homes:
-            self._give_back()
-        if taking:
-            self._take(taking)
-        for leaf in trail.leaves:
-            leaf.let_go()
-
-    def _take(self, takers: list[Record]) -> None:
-        """Have views that are held taken of the memory that is there, as their calls take them."""
-        self.depth += 1
-        enabled = state.enabled
-        try:
-            for record in takers:
-                state.enabled = record.enabled
-                become(record.out, record.repeat())
-        finally:
-            self.depth -= 1
-            state.enabled = enabled
-        for record in takers:
-            for v in record.views:
-                v.t = fresh(v)
+        finish(self)
 
     def stop(self) -> None:
         """A call is noted: no path begins before what waits has run."""
@@ -412,26 +334,6 @@ class Cursor:
             self._turn(prev, record)
 
 
-def _ending(last: Record, trail: Trail, references: tuple[int, ...]) -> Any:
-    """What runs when a path ends at a record, and hands' tensors have so many references."""
-    from tritensor.lazy_evaluation.known.ending import Ending  # which reads kernels
-
-    held = tuple([k for k, count in enumerate(references) if count > _UNHELD])
-    if held not in last.ends:
-        last.ends[held] = Ending(trail, [trail.hands[k] for k in held])
-    found = last.ends[held]
-    if len(last.ends) < _ENDS:
-        last.ends[references] = found
-    return found
-
-
-def _hand_over(hand: Hand, real: Any, graph: Callable[[], None] | None) -> None:
-    """Give a tensor that is held its array; the hand has another one for the next run."""
-    t, hand.t = hand.t, fresh(hand)
-    array = real if hand.whole else window_of(real, hand.shape, hand.dtype, hand.strides, hand.first)
-    settle_fresh(t, array, graph if hand.tracked else None)
-
-
 def _may_add(record: Record) -> bool:
     """Whether gradients are what they were when the record was written, and nobody has asked to be told of them."""
     return not record.grads or (
@@ -440,10 +342,3 @@ def _may_add(record: Record) -> bool:
             for leaf, was, _ in record.grads
         ])
     )  # fmt: skip
-
-
-def _trail(last: Record) -> Trail:
-    """The path up to a record."""
-    if last.trail is None:
-        last.trail = Trail(last)
-    return last.trail

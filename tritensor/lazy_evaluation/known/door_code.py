@@ -6,7 +6,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tritensor.autograd.modes import state
-from tritensor.dispatch.plans.door_code import ABSENT, copy_function, door_functions, own_codes, when_opened
+from tritensor.dispatch.plans.door_code import ABSENT, Parameters, copy_function, door_functions, own_codes, when_opened
 from tritensor.ground.call_site import INSIDE, mark_wrapper, wrapper
 from tritensor.ground.process import locks
 from tritensor.ground.thread_state import here
@@ -61,26 +61,44 @@ def install() -> None:
         if _installed:
             return
         taken = "a=ABSENT, b=ABSENT, c=ABSENT, /, *more, **named"
-        doors = _template("call_, door_", taken, "abc", " and not more and r.named == named", "(a, b, c, *more)", "named")
+        doors = _template("call_, door_", taken, {p: p for p in "abc"}, " and not more and r.named == named", "(a, b, c, *more)", "named")
+
+        operators = [
+            _template("call_, door_", "self, /", {"self": "a"}, "", "(self,)", "{}"),
+            _template("call_, door_", "self, other, /", {"self": "a", "other": "b"}, "", "(self, other)", "{}"),
+        ]
 
         def put(f: FunctionType) -> None:
             if f.__code__ in own_codes:
-                _put(f, doors, (ABSENT,) * 3)
+                taken = _door(f).of
+                if isinstance(taken, Parameters) and taken.exact:
+                    _put(f, operators[len(taken.by_place) - 1], ())
+                else:
+                    _put(f, doors, (ABSENT,) * 3)
 
         when_opened.append(put)  # first, so that a door which another thread opens now is not missed
         for f in list(door_functions):
             put(f)
         named = "{'plain_only': True} if plain_only else {}"
-        _put(basic_indexing.getitem, _template("", "a, b, plain_only=False", "ab", " and not plain_only", "(a, b)", named), (False,))
-        _put(Tensor.detach, _template("", "a", "a", "", "(a,)", "{}"), ())
+        _put(
+            basic_indexing.getitem,
+            _template("", "a, b, plain_only=False", {"a": "a", "b": "b"}, " and not plain_only", "(a, b)", named),
+            (False,),
+        )
+        _put(Tensor.detach, _template("", "a", {"a": "a"}, "", "(a,)", "{}"), ())
         told = "gradient, retain_graph, create_graph, inputs"  # by these names, too
-        backward = _template("", f"a, {told}".replace(",", "=None,") + "=None", "", "", f"(a, {told})", "{}")
+        backward = _template("", f"a, {told}".replace(",", "=None,") + "=None", {}, "", f"(a, {told})", "{}")
         _put(Tensor.backward, backward, (None, None, False, None))
         _installed = True
 
 
-def _template(free: str, parameters: str, places: str, rest: str, given: str, named: str) -> CodeType:
-    same = " and ".join([_SAME.format(v=p, p=p) for p in places]) or "False"
+def _door(f: FunctionType) -> Any:
+    return dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))["door_"].cell_contents
+
+
+def _template(free: str, parameters: str, places: dict[str, str], rest: str, given: str, named: str) -> CodeType:
+    """The code of a function of these parameters; places: of those that a record's places `a`, `b`, `c` tell which."""
+    same = " and ".join([_SAME.format(v=v, p=p) for v, p in places.items()]) or "False"
     text = _BODY.format(free=free, parameters=parameters, me=_SELF, long=_LONG, same=same, rest=rest, given=given, named=named)
     space: dict[str, Any] = {}
     exec(compile(text, f"{INSIDE}lazy_evaluation/known/<function>", "exec"), _names, space)
@@ -100,4 +118,4 @@ def _put(f: Any, template: CodeType, defaults: tuple[Any, ...]) -> None:
     )  # fmt: skip
     f.__globals__.update({name: v for name, v in _names.items() if name.endswith("__") and name != "__name__"})
     f.__code__ = mark_wrapper(code)
-    f.__defaults__, f.__kwdefaults__ = defaults, None
+    f.__defaults__, f.__kwdefaults__ = defaults or None, None

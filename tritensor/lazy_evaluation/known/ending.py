@@ -38,7 +38,8 @@ class Ending:
             None  # the machine code that makes all results, each in memory of its own that lies as it is to, and (number, place) of these
         )
         self.made: list[tuple[int, int]] = []
-        self.handing: list[tuple[Hand, int]] | None = None  # where the table does it all: the place of each hand's array
+        # where the table does it all: the place of each hand's array, and which of the path's it is
+        self.handing: list[tuple[Hand, int, int]] | None = None
         self.plain = not trail.versions and all([h.twin is None and h.base is None for h in self.hands])
 
     def run(self, places: Sequence[tuple[int, int]], homes: Mapping[int, Any]) -> dict[int, Any] | None:
@@ -74,7 +75,7 @@ class Ending:
             simple = self.plain and all([type(x) is Leaf for x in self.leaves]) and all([h.whole for h in self.hands])
             if simple and not (self.tracked or trail.adopted or trail.draws):
                 place = dict(self.made)
-                self.handing = [(h, place[h.storage]) for h in self.hands]
+                self.handing = [(h, place[h.storage], trail.hands.index(h)) for h in self.hands]
         return dict(zip(self.numbers, found, strict=True))
 
     def run_quick(self) -> list[Any]:
