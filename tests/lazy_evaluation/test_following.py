@@ -114,3 +114,25 @@ def test_a_generator_that_another_thread_closes() -> None:
     assert here.segment is not None  # the region is this thread's still: nobody has ended it here
     close_region()
     assert y.tolist() == [2, 2, 2]
+
+
+def test_many_functions_that_begin_alike_are_all_known() -> None:
+    x = tt.ones(4)
+    followed = []
+
+    def made(k: int) -> Callable[[], Any]:
+        @tt.compile
+        def function() -> Any:
+            y = x + 1
+            z = y * k
+            followed.append(follows())
+            return z
+
+        return function
+
+    functions = [made(k) for k in range(30)]
+    for _ in range(3):
+        followed.clear()
+        for k, f in enumerate(functions):
+            assert f().tolist() == [2.0 * k] * 4
+    assert all(followed)

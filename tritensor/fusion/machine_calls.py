@@ -17,14 +17,13 @@ from tritensor.fusion.program.slots import NumberSlot
 from tritensor.fusion.running import room
 from tritensor.fusion.tapes import Fused
 from tritensor.ground.strides import contiguous_strides, memory_extent
+from tritensor.kernels.parts.tapes.cpu.arrangement import Arrangement, arrange
 from tritensor.kernels.parts.tapes.cpu.arrangement import Memory as Lies
-from tritensor.kernels.parts.tapes.cpu.arrangement import arrange
-from tritensor.kernels.parts.tapes.cpu.programs import program_of
+from tritensor.kernels.parts.tapes.cpu.programs import Program, parts_of, program_of, step_along
 from tritensor.kernels.parts.tapes.cpu.text import NUMBERS
 from tritensor.kernels.parts.tapes.tape import INDEX
 from tritensor.llvm import products, workers
 from tritensor.llvm.call_frames import Frame, Patch
-from tritensor.llvm.loops import SHARED
 
 _CALL = 1 + workers.ARGUMENTS  # words of a call in a table
 _LINE = 64  # bytes at whose multiples temporaries begin
@@ -49,10 +48,13 @@ class _Call(NamedTuple):
 
 
 class MachineCalls:
-    """Items in a row. first, end: which. makes: (place, memory) of the arrays that it leaves behind it; what nobody else reads is a temporary."""
+    """Items in a row. first, end: which. makes: (place, memory) of the arrays that it leaves behind it; what nobody else reads is a temporary. shared: whether
+    the calls are those of one item's parts, one a thread."""
 
-    def __init__(self, first: int, calls: list[_Call], makes: dict[int, Memory], temporaries: dict[int, int]) -> None:
-        self.first, self.end = first, first + len(calls)
+    def __init__(
+        self, first: int, end: int, calls: Sequence[_Call], makes: dict[int, Memory], temporaries: dict[int, int], shared: bool = False
+    ) -> None:
+        self.first, self.end = first, end
         in_order = {p for p, m in makes.items() if m.strides == contiguous_strides(m.shape)}
         self._plain = [(p, m.shape, m.dtype) for p, m in makes.items() if p in in_order]  # which numpy makes by itself
         self._others = [(p, m) for p, m in makes.items() if p not in in_order]
@@ -87,7 +89,7 @@ class MachineCalls:
         self._words = array("q", words)
         for byte, code, number in fixed:
             struct.pack_into(code, self._words, byte, number)
-        self._frame = functools.partial(Frame, self._words, len(calls), own, patches, room, self._bytes)
+        self._frame = functools.partial(Frame, self._words, len(calls), own, patches, room, self._bytes, shared)
         self._frames: list[Frame] = []  # those that nobody runs
 
     def run(self, arrays: list[Any], numbers: Sequence[Any]) -> None:
@@ -115,37 +117,43 @@ def tables_of(
     `leaves` tells how such arrays lie."""
     lies: dict[int, Lies] = {k: (x.shape, x.strides, x.itemsize) for k, x in enumerate(leaves)}
     dtypes = {k: x.dtype for k, x in enumerate(leaves)}
-    calls: list[_Call | None] = []
+    calls: list[Sequence[_Call]] = []  # of each item: none where machine code does not do it, several for threads
     memories: dict[int, Memory] = {}
     for item in items:
-        call: _Call | None
         if isinstance(item, Fused):
             memories.update({o.place: memory[o.place] for o in item.outs})
-            call, made = _group_call(item, memories), [o.place for o in item.outs]
+            parts, made = _group_calls(item, memories), [o.place for o in item.outs]
         else:
             memories.update({p: m for p, m in zip(item.outs, item.results, strict=True) if m is not None and p >= 0})
-            call = _product_call(item, lies, dtypes, memories)
+            parts = _product_call(item, lies, dtypes, memories)
             # of other calls only those lie as was said on which somebody counts
-            made = [p for p, sure in zip(item.outs, item.lies, strict=True) if p >= 0 and (sure or call is not None)]
-        calls.append(call)
+            made = [p for p, sure in zip(item.outs, item.lies, strict=True) if p >= 0 and (sure or parts)]
+        calls.append(parts)
         for p in made:
             m = memories[p]
             lies[p], dtypes[p] = (m.shape, tuple([s * m.dtype.itemsize for s in m.strides]), m.dtype.itemsize), m.dtype
-    ends = [k for k, c in enumerate(calls) if c is None]
+    ends = [k for k, parts in enumerate(calls) if len(parts) != 1]
     found: list[MachineCalls | int] = []
     users = _users(items, wanted)
     there: set[int] = set()  # memory that is made: another item writes a part of it
     for before, end in pairwise([-1, *ends, len(calls)]):
-        run = [c for c in calls[before + 1 : end] if c is not None]
+        run = [parts[0] for parts in calls[before + 1 : end]]
         if run:
             inside = range(before + 1, end)
             mine = [p for c in run for p in c.makes]
             temporary = {p: _size(memories[p]) for p in mine if all([k in inside for k in users.get(p, ())])}
-            found.append(MachineCalls(before + 1, run, {p: memories[p] for p in mine if p not in temporary and p not in there}, temporary))
+            found.append(
+                MachineCalls(before + 1, end, run, {p: memories[p] for p in mine if p not in temporary and p not in there}, temporary)
+            )
             there |= set(mine)
-        if end < len(calls):
-            there |= {o.place for o in items[end].outs} if isinstance(items[end], Fused) else set()
+        if end == len(calls):
+            break
+        mine = [o.place for o in items[end].outs] if isinstance(items[end], Fused) else []
+        if calls[end]:
+            found.append(MachineCalls(end, end + 1, calls[end], {p: memories[p] for p in mine if p not in there}, {}, shared=True))
+        else:
             found.append(end)
+        there |= set(mine)
     return found
 
 
@@ -160,23 +168,32 @@ def _users(items: Sequence[Any], wanted: Sequence[int]) -> dict[int, list[int]]:
     return found
 
 
-def _group_call(group: Fused, memories: dict[int, Memory]) -> _Call | None:
-    """A group of few elements; None where its machine function may give up, or threads share it."""
+def _group_calls(group: Fused, memories: dict[int, Memory]) -> Sequence[_Call]:
+    """A group as one call, or as one for each thread that takes a part of it; none where its machine function may give up."""
     operands = [*group.outs, *group.inputs]
     if 0 in group.shape or any(
         [min(memories[o.place].strides, default=0) < 0 or memories[o.place].device.type != "cpu" for o in group.outs]
     ):
-        return None
+        return ()
     lies = tuple([(o.shape, tuple([s * o.dtype.itemsize for s in o.strides]), o.dtype.itemsize) for o in operands])
     arranged = arrange(group.shape, lies, len(group.outs), len(group.shape) - group.kept)
     program = None if arranged is None else program_of(group.tape, arranged)
-    if arranged is None or program is None or program.gives_up or arranged.elements >= SHARED:
-        return None
-    words, addresses, scratch = list(arranged.sizes), [], []
-    for o, steps in zip(operands, arranged.strides, strict=True):
-        if o.dtype != INDEX:  # whose place is its address
-            addresses.append((len(words), o.place, o.first))
-        words += [0, *steps]
+    if arranged is None or program is None or program.gives_up:
+        return ()
+    return [_part_call(group, program, arranged, part) for part in parts_of(arranged, group.tape.folds)]
+
+
+def _part_call(group: Fused, program: Program, arranged: Arrangement, part: tuple[int, int, int]) -> _Call:
+    """The call for a part of an axis."""
+    axis, low, high = part
+    sizes = list(arranged.sizes)
+    sizes[axis] = high - low
+    words, addresses, scratch = sizes, [], []
+    for k, (o, steps) in enumerate(zip((*group.outs, *group.inputs), arranged.strides, strict=True)):
+        ahead = low * step_along(arranged, k, axis, o.dtype.itemsize)
+        if o.dtype != INDEX:
+            addresses.append((len(words), o.place, o.first + ahead))
+        words += [ahead if o.dtype == INDEX else 0, *steps]  # of Places the address is a place
     for kept, item in enumerate(program.kept):
         scratch.append((len(words), program.row_bytes(arranged, kept)))
         words += [0, 0, 0, item * arranged.sizes[3]]
@@ -185,14 +202,14 @@ def _group_call(group: Fused, memories: dict[int, Memory]) -> _Call | None:
         for k, (d, x) in enumerate(zip(group.tape.numbers, group.numbers, strict=True))
     ]
     words += [0] * len(numbers)
-    reads, makes = list(group.reads), list(dict.fromkeys([o.place for o in group.outs]))
-    return _Call(program.address, words, True, addresses, numbers, scratch, reads, makes)
+    makes = list(dict.fromkeys([o.place for o in group.outs]))
+    return _Call(program.address, words, True, addresses, numbers, scratch, list(group.reads), makes)
 
 
-def _product_call(item: Any, lies: dict[int, Lies], dtypes: dict[int, np.dtype], memories: dict[int, Memory]) -> _Call | None:
-    """A product of two matrices as BLAS's own function; None for any other call."""
+def _product_call(item: Any, lies: dict[int, Lies], dtypes: dict[int, np.dtype], memories: dict[int, Memory]) -> Sequence[_Call]:
+    """A product of two matrices as BLAS's own function; none for any other call."""
     if item.name != "matmul" or item.corner != FORWARD or len(item.outs) != 1 or item.outs[0] < 0:
-        return None
+        return ()
     (place,) = item.outs
     given = []
     for x in item.given:
@@ -201,19 +218,19 @@ def _product_call(item: Any, lies: dict[int, Lies], dtypes: dict[int, np.dtype],
         elif type(x) is View:
             given.append((x.place, x.shape, tuple([s * x.dtype.itemsize for s in x.strides]), x.dtype, x.first))
         else:
-            return None
+            return ()
     made = memories[place]
     if made.device.type != "cpu" or made.strides != contiguous_strides(made.shape):
-        return None
+        return ()
     (a, _, _, kind, ahead_a), (b, _, _, other, ahead_b) = given
     if kind != other or kind != made.dtype:
-        return None
+        return ()
     found = products.small_call([(shape, strides) for _, shape, strides, _, _ in given], kind)
     if found is None:
-        return None
+        return ()
     address, words, held = found
     addresses = [(products.LEFT, a, ahead_a), (products.RIGHT, b, ahead_b), (products.RESULT, place, 0)]
-    return _Call(address, words, False, addresses, [], [], [a, b], [place], held)
+    return [_Call(address, words, False, addresses, [], [], [a, b], [place], held)]
 
 
 # -- memory
@@ -226,7 +243,7 @@ def _size(m: Memory) -> int:
     return _lines((memory_extent(m.shape, m.strides)[1] + 1) * m.dtype.itemsize)
 
 
-def _arena(calls: list[_Call], sizes: dict[int, int]) -> tuple[dict[int, int], int]:
+def _arena(calls: Sequence[_Call], sizes: dict[int, int]) -> tuple[dict[int, int], int]:
     """Where each temporary begins, so that two that live at the same time never share a byte, and how many bytes they take: each in the first gap that
     holds it."""
     ends = {p: k for k, c in enumerate(calls) for p in (*c.makes, *c.reads)}

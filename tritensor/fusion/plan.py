@@ -291,7 +291,7 @@ def _may_take(group: Fused, out: Operand, donor: int, memory: dict[int, Memory])
     if len(found) != 1:
         return False
     (mine,) = found
-    if mine.first or out.first or mine.dtype != out.dtype or mine.shape != out.shape or mine.strides != out.strides:
+    if mine.first or mine.dtype != out.dtype or mine.shape != out.shape or mine.strides != out.strides:
         return False
     a, b = memory[donor], memory[out.place]
     whole = np.prod(out.shape) == np.prod(b.shape)  # and not a part of it

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.llvm import compiler, workers
+from tritensor.llvm import compiler, threads, workers
 from tritensor.llvm.address_table import FIELD, fields_work
 from tritensor.llvm.loop_nest import LoopNest
 
@@ -31,14 +31,15 @@ class Frame:
     """Machine calls ready to be run on arrays.
 
     words: the calls, with zeros where addresses are to stand. own: (word, word) of those that are to be the address of another word. temporaries: bytes of
-    scratch memory, which the patches count as one array more, behind `arrays` others.
+    scratch memory, which the patches count as one array more, behind `arrays` others. shared: whether each call is for another thread, where there are so
+    many and they are free.
     """
 
-    __slots__ = ("_at", "_cells", "_first", "_held", "_name", "_run", "_temporaries", "_words", "numbers")
+    __slots__ = ("_at", "_cells", "_first", "_held", "_name", "_run", "_shares", "_temporaries", "_words", "numbers")
 
     def __init__(
-        self, words: array[int], count: int, own: Sequence[tuple[int, int]], patches: Sequence[Patch], arrays: int, temporaries: int
-    ) -> None:
+        self, words: array[int], count: int, own: Sequence[tuple[int, int]], patches: Sequence[Patch], arrays: int, temporaries: int, shared: bool
+    ) -> None:  # fmt: skip
         self.numbers: Any = None  # what was last written over words, for whoever writes
         held = words[:]
         first = _HEAD + arrays + 1
@@ -49,7 +50,8 @@ class Frame:
         for word, to in own:
             made[first + word] = start + 8 * (first + to)
         made[:_HEAD] = array("q", (start + 8 * first, count, start + 8 * (first + len(held)), len(patches)))
-        self._words, self._at, self._first, self._run = made, start, 8 * first, _runner()
+        self._words, self._at, self._first, self._run = made, start, 8 * first, _function(not shared)
+        self._shares = [(start + 8 * (first + k * (1 + workers.ARGUMENTS)), 1) for k in range(count)] if shared else []
         self._name = struct.Struct(f"{arrays}q").pack_into
         self._cells = None if _fields_work() else np.empty(arrays + 1, np.int64)
         self._held = np.empty(temporaries, np.uint8) if temporaries <= KEPT else None
@@ -81,10 +83,12 @@ class Frame:
             room = np.empty(self._temporaries, np.uint8)
             self._place(len(arrays), room)
         self._run(self._at)
+        if self._shares:
+            threads.run_tables(self._shares)
 
 
-def _text() -> str:
-    """run(frame): writes the addresses of arrays, then calls all functions, one after the other."""
+def _text(calls: bool) -> str:
+    """run(frame): writes the addresses of arrays, then (`calls`) calls all functions, one after the other."""
     nest = LoopNest()
     for name, place in (("calls", 0), ("count", 1), ("patches", 2), ("many", 3)):
         nest.lines += [f"  %{name}.at = getelementptr i64, ptr %frame, i64 {place}"]
@@ -111,12 +115,12 @@ def _text() -> str:
             "  %to = getelementptr i64, ptr %frame, i64 %word",
             "  store i64 %address, ptr %to, align 8",
         ]
-    return workers.calls_text(nest, "%calls", "%count", "ptr %frame")
+    return workers.calls_text(nest, "%calls", "%count", "ptr %frame") if calls else nest.text("ptr %frame", returns="i64 0")
 
 
 @functools.cache
-def _runner() -> Any:
-    return compiler.build_typed(_text(), ctypes.c_int64, ctypes.c_void_p)
+def _function(calls: bool) -> Any:
+    return compiler.build_typed(_text(calls), ctypes.c_int64, ctypes.c_void_p)
 
 
 _fields_work = functools.cache(fields_work)

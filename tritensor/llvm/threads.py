@@ -102,8 +102,9 @@ def try_programs(programs: Sequence[Sequence[Call]]) -> bool:
 
 
 def run_tables(tables: Sequence[tuple[int, int]]) -> None:
-    """Programs as tables of calls (see workers.calling), each an address and how many there are, one a thread; one after another where others are at work."""
-    if len(tables) < 2 or call_parts(workers.calling(), tables) is None:
+    """Programs as tables of calls (see workers.calling), each an address and how many there are, one a thread; one after another where threads are too few,
+    or others are at work."""
+    if len(tables) < 2 or count() < len(tables) or call_parts(workers.calling(), tables) is None:
         for at, count_of_calls in tables:
             workers.call_all(at, count_of_calls)
 

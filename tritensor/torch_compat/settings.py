@@ -9,6 +9,7 @@ from typing import Any
 from tritensor import cuda
 from tritensor.ground.device import as_device
 from tritensor.ground.errors import DTypeError
+from tritensor.ops import replay
 from tritensor.tensor.public_api.publish import checked
 
 _deterministic = {"mode": False, "warn_only": False}  # remembered, because scripts restore what they found
@@ -39,6 +40,7 @@ def set_num_threads(num: int) -> None:
         )
     else:
         found.set(num)
+        replay.forget()  # plans share loops among so many
 
 
 def get_num_interop_threads() -> int:

@@ -72,7 +72,6 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "memory of parts is made anew for each": (FUSION + "plan.py", "            if made is None:  # else another group has written its part\n", "            if True:\n"),
     "the same in a table": (FUSION + "machine_calls.py", "if p not in temporary and p not in there}", "if p not in temporary}"),
     "what is joined is wanted before it is there": (FUSION + "program/dataflow.py", "            self.put_together([where])\n", ""),
-    "a part takes over memory of an input": (FUSION + "plan.py", "mine.first or out.first or mine.dtype", "mine.first or mine.dtype"),
     "bytes of a constant are its number": (FUSION + "program/slots.py", "return self.slot.constant and self.dtype == self.slot.dtype", "return self.slot.constant"),
     "memory may lie as it likes though a window was taken": (ARRAY, "        self.storage.fixed = True\n", ""),
     "values may lie as they like though a window is read": (LAZY + "segment.py", "            value.fixed = True\n            return Window", "            return Window"),

@@ -27,7 +27,7 @@ from tritensor.random import default_generator
 from tritensor.tensor.core import Tensor
 
 SETTLES = 2  # runs of what waits from which a function is taken to be one that asks for it: once it may learn something
-BRANCHES = 8  # ways that go on from one record
+BRANCHES = 32  # ways that go on from one record, beside that of the last time; of more, those that were not taken for the longest time are forgotten
 _set_array = Tensor.__dict__["_array"].__set__
 NOWHERE = end_of(None)  # where a cursor is while nothing is known
 WATCHED = False  # see ground/shortcuts.py: who looks at single ops is shown each of them
@@ -73,7 +73,7 @@ class Cursor:
     depth: public functions that are running: what they call themselves is theirs.
     """
 
-    ROOTS = 8  # paths that begin with the same function
+    ROOTS = 64  # paths that begin with the same function; of more, those that were not followed for the longest time are forgotten
 
     def __init__(self, segment: Any) -> None:
         self.segment = segment
@@ -144,7 +144,7 @@ class Cursor:
             writer = self.writer
             if self.segment.calls or (writer is not None and (writer.prev is not None or writer.spoiled)):
                 return None
-            known = self.roots.get(call, ())
+            known = self.roots.get(call, [])
         else:
             known = [at, *at.prev.others] if at.asked is not None else at.prev.others
         for record in known:
@@ -155,6 +155,8 @@ class Cursor:
                     self._turn(at.prev, record)
                 elif at.prev is None:
                     self.latest, self.writer = record, None
+                    if record is not known[0]:  # it is looked at first from now on
+                        self.roots[call].sort(key=lambda r: r is not record)
                 return record
         return None
 
@@ -330,8 +332,8 @@ class Cursor:
 
     def branch(self, prev: Record, record: Record) -> None:
         """Another way goes on from a record."""
-        if len(prev.others) < BRANCHES:
-            self._turn(prev, record)
+        self._turn(prev, record)
+        del prev.others[BRANCHES:]
 
 
 def _may_add(record: Record) -> bool:

@@ -436,9 +436,9 @@ class Writer:
         self.prev.next = self.prev.next or end_of(self.prev)
         cursor = self.cursor
         if first.prev is None:
+            cursor.latest = first
             roots = cursor.roots.setdefault(first.asked, [])
-            if len(roots) < cursor.ROOTS:
-                roots.append(first)
-                cursor.latest = first
+            roots.insert(0, first)
+            del roots[cursor.ROOTS :]
         else:
             cursor.branch(first.prev, first)

@@ -72,7 +72,7 @@ class Bound:
         self, program: Program, arranged: Arrangement, arrays: Sequence[Any], places: Sequence[int], numbers: Sequence[Any]
     ) -> None:
         self._program, self._function, self.address, self.gives_up = program, program.function, program.address, program.gives_up
-        parts, size = _parts(arranged, program.tape.folds), program.table.size
+        parts, size = parts_of(arranged, program.tape.folds), program.table.size
         self._room = bytearray(size * len(parts))
         rows = [program.row_bytes(arranged, k) for k in range(len(program.kept))]
         scratch = np.empty(len(parts) * sum(rows), np.uint8)
@@ -81,7 +81,7 @@ class Bound:
         for k, (axis, low, high) in enumerate(parts):
             sizes = list(arranged.sizes)
             sizes[axis] = high - low
-            ahead = [low * _stride(arranged, i, axis, x.itemsize) for i, x in enumerate(arrays)]
+            ahead = [low * step_along(arranged, i, axis, x.itemsize) for i, x in enumerate(arrays)]
             words = [(at + a, *s) for at, a, s in zip(places, ahead, arranged.strides, strict=True)]
             for item, reach in zip(program.kept, rows, strict=True):
                 words.append((free, 0, 0, item * arranged.sizes[3]))
@@ -142,11 +142,12 @@ def _share(x: np.ndarray, y: np.ndarray) -> bool:
         return True
 
 
-def _stride(arranged: Arrangement, i: int, axis: int, itemsize: int) -> int:
+def step_along(arranged: Arrangement, i: int, axis: int, itemsize: int) -> int:
+    """Bytes from one place of an axis to the next in one of the arrays."""
     return arranged.strides[i][axis] if axis < 3 else itemsize if arranged.kinds[i] == TILE else 0
 
 
-def _parts(arranged: Arrangement, folds: bool) -> list[tuple[int, int, int]]:
+def parts_of(arranged: Arrangement, folds: bool) -> list[tuple[int, int, int]]:
     """(axis, first, end) of the parts for threads: of the longest axis that may be shared, of whole rows where those are folded."""
     shared = arranged.sizes[:2] if folds else arranged.sizes
     axis = max(range(len(shared)), key=lambda d: shared[d])
