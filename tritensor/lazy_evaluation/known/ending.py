@@ -39,7 +39,7 @@ class Ending:
         )
         self.made: list[tuple[int, int]] = []
         # where the table does it all: the place of each hand's array, and which of the path's it is
-        self.handing: list[tuple[Hand, int, int]] | None = None
+        self.handing: list[tuple[Hand, int, int]] | None = None if self.calls or self.values else []
         self.plain = not trail.versions and all([h.twin is None and h.base is None for h in self.hands])
 
     def run(self, places: Sequence[tuple[int, int]], homes: Mapping[int, Any]) -> dict[int, Any] | None:
@@ -80,6 +80,8 @@ class Ending:
 
     def run_quick(self) -> list[Any]:
         """The arrays of the plan, by place, where `handing` says which of them hands get."""
+        if not self.handing:
+            return []
         arrays = [x.t._array for x in self.leaves]
         arrays += [None] * (self.bound.plan.places - len(arrays))
         self.table.run(arrays, self.bound.numbers)
