@@ -25,6 +25,7 @@ from tritensor.ops.replay.steps import Folded, Spreading, StepRecorder
 from tritensor.ops.table import Op, Sample, Spec, normal_dims, op, refuse_kind
 from tritensor.ops.tuning.tunables import tunable
 
+_JOINED = 16  # tiles of totals that one program joins: some 100 kB, which takes it less time than another launch
 for _name in ("reduction", "reduction_join", "spread"):
     tunable(_name, Blocks, blocks_space, blocks_problem)
 
@@ -321,8 +322,9 @@ def fold(
     tile_rows, tile_columns, shared = config_of(name, (*key, xs[0].dtype), Blocks(*reduction_blocks(*key)))
     tiles = 0 if view.count == 0 else math.prod(view.outer) * cdiv(view.inner, tile_columns)
     row_blocks = cdiv(view.rows, tile_rows)
-    # few long rows: several programs share each, and a second launch joins their totals
-    splits = min(shared, max(tiles, 1)) or splits_of(row_blocks, tiles, tile_rows * tile_columns)
+    # few long rows: several programs share each, and a second launch joins their totals, which are so few that a third would cost more than it spares
+    alone = 1 if functions.map is None and tiles <= _JOINED else 0
+    splits = min(shared, max(tiles, 1)) or alone or splits_of(row_blocks, tiles, tile_rows * tile_columns)
     per_program = cdiv(tiles, splits)
     splits = cdiv(tiles, per_program) if tiles else 1
     # Of nothing there is no value per row either, whatever the strides: it must not be read.
