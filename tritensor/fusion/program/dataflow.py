@@ -10,7 +10,7 @@ import numpy as np
 from tritensor.fusion.graph import BACKWARD, FORWARD, WRITE, Call, DerivedNumber, Value, Window
 from tritensor.fusion.program import joining
 from tritensor.fusion.program.slots import Called, Lain, Node, NumberSlot, Program, Slot, SlotRead, Steps
-from tritensor.fusion.program.steps import KINDS, Elementary, Number, Template
+from tritensor.fusion.program.steps import Elementary, Number, Template, is_taped
 from tritensor.fusion.program.templates import copy_template, drawn_attributes, numbers_in, seed_places, template_of, uniform
 from tritensor.ground.device import device
 from tritensor.ground.strides import lie_alike
@@ -198,7 +198,7 @@ class _Builder:
                 result is None
                 or result.shape != v.shape
                 or result.dtype != v.dtype
-                or (v.dtype.kind not in KINDS and not lies_so(v.shape, result.strides, v.strides))
+                or (not is_taped(v.dtype) and not lies_so(v.shape, result.strides, v.strides))
             ):
                 return None  # a view that nobody could copy
             wanted[p] = v

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tritensor.fusion.graph import FORWARD, Call
 from tritensor.fusion.program.slots import Lain, Node, Slot, SlotRead, Steps
-from tritensor.fusion.program.steps import KINDS, Elementary, Read, Template
+from tritensor.fusion.program.steps import Elementary, Read, Template, is_taped
 from tritensor.kernels.parts.tapes.tape import INDEX
 
 PARTS = {"cpu": 16, "cuda": 4}  # up to which arrays are taken apart: of more, a call that joins them all costs less than one for each
@@ -44,7 +44,7 @@ def joins(call: Call, given: Sequence[Lain]) -> bool:
     if call.corner != FORWARD or call.op.name not in ("cat", "stack") or call.results[0] is None:
         return False
     y = call.results[0]
-    if not 2 <= len(given) <= PARTS.get(y.device.type, 0) or y.dtype.kind not in KINDS or (y.dtype.kind == "V" and y.dtype.itemsize != 2):
+    if not 2 <= len(given) <= PARTS.get(y.device.type, 0) or not is_taped(y.dtype):
         return False
     if any([0 in x.shape or x.dtype != y.dtype for x in given]):
         return False

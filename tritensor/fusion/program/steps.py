@@ -105,6 +105,11 @@ class NotElementary(Exception):
     """A corner does what no elementary step says: its text says what."""
 
 
+def is_taped(dtype: np.dtype) -> bool:
+    """Whether a tape has values of a type. Floats of 8 bits are bytes to a kernel."""
+    return dtype.kind in KINDS and dtype.itemsize <= 8 and (dtype.kind not in FLOATS or dtype.itemsize > 1)
+
+
 LONG = 16384  # elements of a row beyond which rows must be many: a program walks each by itself
 MANY_ROWS = 128
 
@@ -170,7 +175,7 @@ class Reader:
 
     def read(self, x: CudaArray, shape: tuple[int, ...], axes: Sequence[int]) -> Read:
         """An array that broadcasts to a shape, as a step over its axes reads it."""
-        if x.dtype.kind not in KINDS or (x.dtype.kind == "V" and x.itemsize != 2) or x.itemsize > 8:
+        if not is_taped(x.dtype):
             raise NotElementary
         source, first = self.window(x)
         lead = len(shape) - len(x.shape)
@@ -179,7 +184,7 @@ class Reader:
 
     def new(self, y: CudaArray, dims: Sequence[int | None]) -> tuple[int, Steps]:
         """Memory that a step fills with y: its number, its strides along the step's axes, whose dims in y are `dims`."""
-        if id(y.storage) in self.sources or y.storage.nbytes != y.size * y.itemsize or not is_dense(y.shape, y.strides) or y.offset:
+        if not is_taped(y.dtype) or id(y.storage) in self.sources or y.storage.nbytes != y.size * y.itemsize or not is_dense(y.shape, y.strides) or y.offset:
             raise NotElementary  # a part of it, or memory that is there
         shown = self.shown.get(id(y.storage))
         strides = y.strides
@@ -208,7 +213,7 @@ class Reader:
     def formula(self, formula: Any, given: Sequence[Any], out: CudaArray, shape: tuple[int, ...], axes: list[int], wide: bool) -> None:
         """A formula's step."""
         reads, numbers, picks = _sorted_out(given)
-        if out.dtype.kind not in KINDS or out.shape != shape:
+        if out.shape != shape:
             raise NotElementary
         sizes = tuple([shape[d] for d in axes])
         made = self.new(out, axes)

@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tritensor.fusion.program.steps import KINDS, OFFSET, SEED, Elementary, Made, NotElementary, Read, Reader, Result, Template, axes_of
+from tritensor.fusion.program.steps import OFFSET, SEED, Elementary, Made, NotElementary, Read, Reader, Result, Template, axes_of, is_taped
 from tritensor.fusion.spaces import Steps
 from tritensor.ground.device import gpu
 from tritensor.kernels.parts.elementwise import unchanged
+from tritensor.kernels.parts.float8 import is_float8
 from tritensor.kernels.parts.tapes.capture import Captured, steps_of
 from tritensor.ops import replay
 from tritensor.ops.table import Op
@@ -144,12 +145,15 @@ def _captured(op: Op, corner: Any, args: tuple[Any, ...], attrs: dict[str, Any],
 
 @cache
 def copy_template(shape: tuple[int, ...], dtype: np.dtype, strides: Steps, laid: Steps) -> Template | None:
-    """A copy of an array of these strides into memory that lies so."""
-    if 0 in shape or dtype.kind not in KINDS or dtype.itemsize > 8:
+    """A copy of an array of these strides into memory that lies so; None where no steps copy it. Floats of 8 bits are copied as bytes."""
+    kept = dtype
+    if is_float8(dtype):
+        dtype = np.dtype(np.uint8)
+    if 0 in shape or not is_taped(dtype):
         return None
     axes = axes_of(shape)
     read = Read(0, 0, dtype, tuple([strides[d] for d in axes]))
     made = ((0, tuple([laid[d] for d in axes])),)
     wide = dtype == np.float64
     step = Elementary(unchanged, tuple([shape[d] for d in axes]), frozenset(), (read,), (), (0,), (), (), (), (dtype,), made, wide)
-    return Template((step,), (Made(shape, laid, dtype),), (Result(~0, 0, laid, shape, dtype),))
+    return Template((step,), (Made(shape, laid, dtype),), (Result(~0, 0, laid, shape, kept),))
