@@ -222,6 +222,7 @@ def test_forward_and_backward_are_one_segment(name: str) -> None:
         loss.backward()
         return loss
 
+    explained(f, tt.randn(*shape))  # a first run may yet learn how the gradients of attention lie
     assert explained(f, tt.randn(*shape)).graph_count == 1
 
 

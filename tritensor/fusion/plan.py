@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.fusion.graph import WRITE, Call, Value
+from tritensor.fusion.graph import FORWARD, WRITE, Call, Value
 from tritensor.fusion.group import Group
 from tritensor.fusion.groups import Groups
 from tritensor.fusion.items import Memory, Opaque, View, Whole, places_in
@@ -186,7 +186,9 @@ class _Planner:
         if group.whole:
             return True
         first = group.nodes[0].node.call
-        if first == len(self.program.calls) or self.steps[first] != len(group.nodes) or any([p.node.call != first for p in group.nodes]):
+        if first == len(self.program.calls) or _is_exact(self.program.calls[first], group):
+            return False
+        if self.steps[first] != len(group.nodes) or any([p.node.call != first for p in group.nodes]):
             return False
         if any([r.inlined for p in group.nodes for r in p.node.reads]):
             return False  # which the steps make for themselves
@@ -222,6 +224,17 @@ class _Planner:
             call.name, call.op, call.corner, call.function, call.attrs, on, arguments, called.drawn, tuple(places), tuple(results), tuple(lies),
             (self.found.places[k],),
         )  # fmt: skip
+
+
+# numpy's functions of elements whose results are rounded exactly, so that machine code of the same formula gives the same bits
+_EXACT = frozenset((np.add, np.subtract, np.multiply, np.divide, np.negative, np.absolute, np.sqrt))
+
+
+def _is_exact(call: Call, group: Group) -> bool:
+    """Whether a group is one step on the CPU which a table of machine calls does as well as numpy, and without Python between."""
+    node = group.nodes[0].node
+    corner: Any = call.op.cpu if call.corner == FORWARD else None
+    return len(group.nodes) == 1 and node.device.type == "cpu" and getattr(corner, "bare", corner) in _EXACT
 
 
 # -- arrays

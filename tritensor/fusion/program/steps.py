@@ -184,7 +184,13 @@ class Reader:
 
     def new(self, y: CudaArray, dims: Sequence[int | None]) -> tuple[int, Steps]:
         """Memory that a step fills with y: its number, its strides along the step's axes, whose dims in y are `dims`."""
-        if not is_taped(y.dtype) or id(y.storage) in self.sources or y.storage.nbytes != y.size * y.itemsize or not is_dense(y.shape, y.strides) or y.offset:
+        if (
+            not is_taped(y.dtype)
+            or id(y.storage) in self.sources
+            or y.storage.nbytes != y.size * y.itemsize
+            or not is_dense(y.shape, y.strides)
+            or y.offset
+        ):
             raise NotElementary  # a part of it, or memory that is there
         shown = self.shown.get(id(y.storage))
         strides = y.strides
