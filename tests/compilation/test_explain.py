@@ -218,11 +218,13 @@ def test_forward_and_backward_are_one_segment(name: str) -> None:
     model = make()
 
     def f(x: tt.Tensor) -> tt.Tensor:
+        model.zero_grad()
         loss = model(x).square().mean()
         loss.backward()
         return loss
 
-    explained(f, tt.randn(*shape))  # a first run may yet learn how the gradients of attention lie
+    for _ in range(3):
+        explained(f, tt.randn(*shape))  # the first runs may yet learn how the gradients of attention and of convolutions lie
     assert explained(f, tt.randn(*shape)).graph_count == 1
 
 

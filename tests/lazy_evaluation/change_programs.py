@@ -232,3 +232,18 @@ def counted_through_a_twin_of_what_is_written(k: int, kept: dict[str, Any]) -> A
     tt.mul(y, 2, out=y)
     tt._foreach_add_([x.detach(), y.detach()], 1)
     return x._version, y._version, x, y
+
+
+@program
+def nothing_in_the_place_of_a_tensor(k: int, kept: dict[str, Any]) -> Any:
+    x, scale, shift = tt.ones(2, 4) * 2, tt.tensor([3.0] * 4), tt.tensor([5.0] * 4)
+    if k % 3 == 0:
+        scale = shift = None
+    return tt.nn.functional.group_norm(x, 2, scale, shift), tt.nn.functional.linear(x, tt.ones(4, 4), shift)
+
+
+@program
+def nothing_in_the_place_of_a_leaf(k: int, kept: dict[str, Any]) -> Any:
+    x = tt.tensor([[1.0, 2.0], [3.0, 4.0]])
+    y = x * 2
+    return tt.nn.functional.linear(y, x, tt.tensor([5.0, 6.0]) if k % 3 else None), tt.clamp(y, x if k % 2 else None, x * 3)

@@ -8,7 +8,7 @@ from typing import Any
 from tritensor.fusion.graph import Value
 from tritensor.fusion.running import copy_values, lay, room
 from tritensor.ground.strides import repeats
-from tritensor.ops.array import device_of
+from tritensor.ops.array import device_of, element_strides
 from tritensor.ops.lazy_array import PendingStorage, owner_of
 from tritensor.ops.strided_array import StridedArray
 
@@ -29,6 +29,8 @@ def store_results(held: Sequence[PendingStorage], leaves: Iterable[Value], faile
                 homes.append((storage, copied(array, value.strides) if _memory(array) in taken else array))
             found.append((storage, storage.home))
             continue
+        if storage.guessed is not None and not storage.fixed:
+            storage.learn(tuple(element_strides(array)))
         if _memory(array) in taken:
             array = copied(array, storage.strides)
         elif storage.fixed or repeats(array.shape, array.strides):  # as a gradient that is handed on may

@@ -159,6 +159,12 @@ class PendingStorage:
             self.real = self.instead.settled() if type(self.instead) is PendingStorage else self.instead
         return self.real
 
+    def learn(self, strides: tuple[int, ...]) -> None:
+        """Note how its call has laid it, for the next one like that."""
+        if len(learnt_strides) >= _LEARNT:
+            learnt_strides.clear()
+        learnt_strides[self.guessed], self.guessed = strides, None
+
     def __getattr__(self, name: str) -> Any:  # what it has not, the memory may have: it is asked for by address
         return getattr(self.settled().storage, name)
 
@@ -190,12 +196,7 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin, StridedArray):
         if not self.whole or (storage.real is None and (storage.fixed or storage.guessed is None)):
             return self._said  # type: ignore[no-any-return]
         real = storage.settled()
-        strides: tuple[int, ...] = real.strides if isinstance(real, StridedArray) else tuple([s // real.itemsize for s in real.strides])
-        if storage.guessed is not None:
-            if len(learnt_strides) >= _LEARNT:
-                learnt_strides.clear()
-            learnt_strides[storage.guessed], storage.guessed = strides, None
-        return strides
+        return real.strides if isinstance(real, StridedArray) else tuple([s // real.itemsize for s in real.strides])
 
     @strides.setter
     def strides(self, strides: tuple[int, ...]) -> None:

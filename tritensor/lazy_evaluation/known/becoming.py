@@ -10,14 +10,17 @@ from tritensor.lazy_evaluation.known.records import Hand, Several, Source
 from tritensor.ops.lazy_array import LazyArray
 from tritensor.tensor.core import Tensor
 
-_SLOTS = ("_array", "_node", "_tracked", "_version_counter", "_extra", "_view_path", "_grad", "_layout")
+_SLOTS = [
+    (Tensor.__dict__[n].__set__, Tensor.__dict__[n].__get__)
+    for n in ("_array", "_node", "_tracked", "_version_counter", "_extra", "_view_path", "_grad")
+]
 
 
 def _transplant(t: Any, made: Any) -> None:
     """Let a fresh tensor be what a call has made, in the place of that."""
-    t.__class__ = Tensor
-    for name in _SLOTS:
-        setattr(t, name, getattr(made, name))
+    for put, get in _SLOTS:
+        put(t, get(made))
+    t.__class__ = Tensor  # last: another thread may look at it
     t._layout = None
     if type(t._array) is LazyArray:
         t._array.shown_by(t)

@@ -185,15 +185,18 @@ class Cursor:
     # -- what was passed over is called after all
     def leave(self) -> None:
         """Call what was passed over, and go on without the path; its tensors are ordinary ones then."""
-        last = self.at.prev
-        if last is None:
-            return
+        with self.segment.lock:  # another thread may ask for one of them
+            last = self.at.prev
+            if last is not None:
+                self._leave(last)
+
+    def _leave(self, last: Record) -> None:
+        before, enabled = self.depth, state.enabled
+        self.depth = 1  # first, so that nothing is let go of
         self.at, self.counted = NOWHERE, NOT_COUNTED
         following.discard(self)
         trail = trail_of(last)
-        before, enabled = self.depth, state.enabled
         places, self.places = self.places, []
-        self.depth = 1
         drawn, here.places = here.places, places
         self.give_back()
         for record in trail.records:
@@ -229,24 +232,24 @@ class Cursor:
 
     def forget_leaf(self, array: Any) -> None:
         """Others than tensors may write to memory from now on: no tensor on it is taken for what it was."""
-        self._forget([leaf for leaf in self.kept if leaf.t is not None and same_memory(leaf.t._array, array)])
+        self._forget([leaf for leaf in self.kept if leaf.is_there and same_memory(leaf.t._array, array)])
 
     def _forget(self, leaves: list[Leaf]) -> None:
         if leaves and self.writer is not None:
             self.writer.spoil("a tensor that it was given is another one now, or others may write to it")
         for leaf in leaves:
-            leaf.t = None
+            leaf.forget()
 
     def let_go(self) -> None:
         """Hold no tensor any more that nobody else holds: its memory is free."""
-        if self.follows or self.writer is not None:
+        if self.follows or self.depth or self.writer is not None:
             return
-        kept = [leaf for leaf in self.kept if leaf.t is not None]
+        kept = [leaf for leaf in self.kept if leaf.is_there]
         holders = Counter([id(leaf.t) for leaf in kept])
         for leaf in kept:
             if getrefcount(leaf.t) == holders[id(leaf.t)] + 1:  # the counting's
                 holders[id(leaf.t)] -= 1
-                leaf.t = None
+                leaf.forget()
 
     # -- arrays
     def arrays_noted(self) -> list[int]:

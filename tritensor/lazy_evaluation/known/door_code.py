@@ -82,12 +82,12 @@ def install() -> None:
         named = "{'plain_only': True} if plain_only else {}"
         _put(
             basic_indexing.getitem,
-            _template("", "a, b, plain_only=False", {"a": "a", "b": "b"}, " and not plain_only", "(a, b)", named),
+            _template("", "self, index, plain_only=False", {"self": "a", "index": "b"}, " and not plain_only", "(self, index)", named),
             (False,),
         )
-        _put(Tensor.detach, _template("", "a", {"a": "a"}, "", "(a,)", "{}"), ())
+        _put(Tensor.detach, _template("", "self", {"self": "a"}, "", "(self,)", "{}"), ())
         told = "gradient, retain_graph, create_graph, inputs"  # by these names, too
-        backward = _template("", f"a, {told}".replace(",", "=None,") + "=None", {}, "", f"(a, {told})", "{}")
+        backward = _template("", f"self, {told}".replace(",", "=None,") + "=None", {}, "", f"(self, {told})", "{}")
         _put(Tensor.backward, backward, (None, None, False, None))
         _installed = True
 

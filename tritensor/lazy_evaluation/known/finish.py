@@ -65,9 +65,13 @@ def finish(cursor: Any) -> None:
             cursor.leave()
             cursor.segment.settle()
             return
-        _hand_out(cursor, trail, ending, reals)
-        if taking:
-            _take(cursor, taking)
+        cursor.depth += 1
+        try:
+            _hand_out(cursor, trail, ending, reals)
+            if taking:
+                _take(taking)
+        finally:
+            cursor.depth -= 1
     for leaf in trail.leaves:
         leaf.let_go()
 
@@ -97,16 +101,14 @@ def _hand_out(cursor: Any, trail: Trail, ending: Any, reals: dict[int, Any]) -> 
         cursor.give_back()
 
 
-def _take(cursor: Any, takers: list[Record]) -> None:
+def _take(takers: list[Record]) -> None:
     """Have views that are held taken of the memory that is there, as their calls take them."""
-    cursor.depth += 1
     enabled = state.enabled
     try:
         for record in takers:
             state.enabled = record.enabled
             become(record.out, record.repeat())
     finally:
-        cursor.depth -= 1
         state.enabled = enabled
     for record in takers:
         for v in record.views:

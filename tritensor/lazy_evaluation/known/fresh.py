@@ -87,6 +87,7 @@ class FreshTensor(Tensor):
 
 _layout, _grad, _tracked = (Tensor.__dict__[n].__set__ for n in ("_layout", "_grad", "_tracked"))
 _node = Tensor.__dict__["_node"].__set__
+_array, _version_counter, _extra, _view_path = (Tensor.__dict__[n].__set__ for n in ("_array", "_version_counter", "_extra", "_view_path"))
 _new = object.__new__
 
 
@@ -103,9 +104,13 @@ def fresh(hand: Hand) -> Any:
 
 def settle_fresh(t: Any, array: Any, node: Callable[[], None] | None = None) -> None:
     """Make an ordinary tensor of a fresh one: its array is there. Of one that requires grad `node` gives it its node when somebody asks."""
+    # its class last: another thread may look at it
+    _array(t, array)
+    _version_counter(t, None)
+    _extra(t, None)
+    _view_path(t, None)
     t.__class__ = Tensor if node is None else FreedTensor
-    t._array = array
-    t._layout = t._version_counter = t._extra = t._view_path = None
+    t._layout = None
     if node is not None:
         ensure_extra(t).node = node
 

@@ -74,7 +74,7 @@ class Writer:
         counts = self._counters(tensors)
         graph = [place_in_graph(t, self._known(t)) for t in tensors]
         tracked = [leaf for leaf in (*self.leaves, *fresh_leaves) if leaf.tracked]
-        grads = [(leaf, leaf.t._grad) for leaf in tracked if leaf.t is not None]
+        grads = [(leaf, leaf.t._grad) for leaf in tracked if leaf.is_there]
         freed = self._freed_by(args) if call is Tensor.backward else []
         notes = Notes()
         before, here.noting = here.noting, notes

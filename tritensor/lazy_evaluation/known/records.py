@@ -14,6 +14,9 @@ from tritensor.ops.array import Layout, device_of, element_strides
 from tritensor.ops.lazy_array import LazyArray
 
 
+_GONE = object()
+
+
 class Leaf(Place):
     """A tensor from outside, with memory of its own: another one may stand in its place in the next run, if it lies as this one did."""
 
@@ -29,8 +32,17 @@ class Leaf(Place):
 
     def let_go(self) -> None:
         """A run is over: what a program gives anew each time is not kept for the next."""
-        if self.t is not None and (not self.tracked or self.t._node is not None):
-            self.t = None
+        if self.is_there and (not self.tracked or self.t._node is not None):
+            self.forget()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it holds a tensor."""
+        return self.t is not _GONE
+
+    def forget(self) -> None:
+        """Hold no tensor any more."""
+        self.t = _GONE  # and not None, which an argument may be
 
     @property
     def memory(self) -> Any:

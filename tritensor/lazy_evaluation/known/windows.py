@@ -30,7 +30,7 @@ def view_of(cursor: Any, t: Any, leaves: Sequence[Leaf]) -> View | None:
     """The place of a tensor that looks at a leaf's memory; None where it is nobody's, or writes to it are counted elsewhere."""
     array = t._array
     leaf = _leaf_below(array, leaves)
-    if leaf is None or leaf.t is None or (t._view_path is None and t._version_counter is not leaf.t._version_counter):
+    if leaf is None or not leaf.is_there or (t._view_path is None and t._version_counter is not leaf.t._version_counter):
         return None
     view = View(cursor, array, bool(t._tracked), leaf, first_address(array) - first_address(leaf.array))
     view.t = fresh(view)
@@ -40,7 +40,7 @@ def view_of(cursor: Any, t: Any, leaves: Sequence[Leaf]) -> View | None:
 def _leaf_below(array: Any, leaves: Sequence[Leaf]) -> Leaf | None:
     """The leaf that memory is a window on; None where several touch it, as of these another run may give one without the other, and where it is forgotten."""
     found = [leaf for leaf in leaves if same_memory(leaf.array, array)]
-    return found[0] if len(found) == 1 and found[0].t is not None and _is_within(array, found[0].array) else None
+    return found[0] if len(found) == 1 and found[0].is_there and _is_within(array, found[0].array) else None
 
 
 def _is_within(array: Any, other: Any) -> bool:
