@@ -13,7 +13,6 @@ from tritensor.lazy_evaluation.known.places import NOTHING, Place
 from tritensor.ops.array import Layout, device_of, element_strides
 from tritensor.ops.lazy_array import LazyArray
 
-
 _GONE = object()
 
 
