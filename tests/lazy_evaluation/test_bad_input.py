@@ -133,6 +133,7 @@ def test_an_interrupt_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
                 failing(patch, KeyboardInterrupt)
                 with pytest.raises(KeyboardInterrupt):
                     z.tolist()
+            assert here.calling == ""  # no later message names what was interrupted
             assert z.tolist() == [1, 1, 1]
             assert x.tolist() == [k + 1.0] * 3
 

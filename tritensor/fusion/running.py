@@ -34,25 +34,27 @@ def run_calls(calls: Sequence[Call], wanted: set[Value]) -> dict[Value, Exceptio
         for v in values_in(call.inputs):
             uses[v] = uses.get(v, 0) + 1
     before = here.calling
-    for call in calls:
-        here.calling = call.who
-        error = next((failed[v] for v in values_in(call.inputs) if v in failed), None) if failed else None
-        if error is None:
-            try:
-                for value, array in zip(call.results, run(call), strict=True):
-                    if value is not None and (value in wanted or uses.get(value)):
-                        value.array = laid(call.name, array, value.shape, value.dtype, value.strides if value.fixed else None)
-            except Exception as found:
-                found.add_note(f"in {call.name}, called at {call.line}, which ran when a value was asked for")
-                found.ran_late = True  # type: ignore[attr-defined]
-                error = found
-        if error is not None:
-            failed.update({v: error for v in call.results if v is not None})
-        for v in values_in(call.inputs):
-            uses[v] -= 1
-            if not uses[v] and v not in wanted and v.call is not None:
-                v.array = None
-    here.calling = before
+    try:
+        for call in calls:
+            here.calling = call.who
+            error = next((failed[v] for v in values_in(call.inputs) if v in failed), None) if failed else None
+            if error is None:
+                try:
+                    for value, array in zip(call.results, run(call), strict=True):
+                        if value is not None and (value in wanted or uses.get(value)):
+                            value.array = laid(call.name, array, value.shape, value.dtype, value.strides if value.fixed else None)
+                except Exception as found:
+                    found.add_note(f"in {call.name}, called at {call.line}, which ran when a value was asked for")
+                    found.ran_late = True  # type: ignore[attr-defined]
+                    error = found
+            if error is not None:
+                failed.update({v: error for v in call.results if v is not None})
+            for v in values_in(call.inputs):
+                uses[v] -= 1
+                if not uses[v] and v not in wanted and v.call is not None:
+                    v.array = None
+    finally:
+        here.calling = before
     return failed
 
 
