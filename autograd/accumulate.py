@@ -25,7 +25,6 @@ from tritensor.ops.table import ops, registry
 _BY_OPS = (WrappedArray, MetaArray, LazyArray)  # arrays that only ops compute with
 # Reading, adding and storing .grad is one step: two threads may bring the gradients of one leaf at once.
 _accumulating = locks.lock()
-_add_in_place = np.errstate(all="ignore")(np.add)  # what has been added cannot be added once more, as `quietly` would
 
 
 def zero_gradient(leaf: Any) -> None:
@@ -51,6 +50,14 @@ def add_numbers(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.add(a, b)
     except RuntimeWarning:
         return quietly(np.add, a, b)
+
+
+def _add_in_place(a: np.ndarray, b: np.ndarray) -> None:
+    """a += b, in the same way."""
+    try:
+        np.add(a, b, out=a)
+    except RuntimeWarning:  # numpy looks for infinities and NaN when it has added all: to add once more would be wrong
+        return
 
 
 def copy(x: Array) -> Array:
@@ -151,7 +158,7 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
                 registry["add"].forward(held._array, g, out=held._array)  # type: ignore[misc]
             elif type(g) is not MetaArray:
                 run_before_write(held._array)
-                _add_in_place(held._array, g, out=held._array)
+                _add_in_place(held._array, g)
             if held._version_counter is None:
                 held._version_counter = Version()
             held._version_counter.bump("backward")  # a graph may have saved the gradient

@@ -398,3 +398,20 @@ def test_an_op_of_several_results_is_called_twice_on_one_leaf(device: str) -> No
     x = tt.tensor([[3.0, 1.0, 2.0]], requires_grad=True, device=device)
     (x.topk(2)[0].sum() + 2 * x.topk(1)[0].sum() + 3 * x.max(1)[0].sum()).backward()
     assert x.grad.tolist() == [[6, 0, 1]]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("stride", [1, 2])
+def test_infinities_meet_without_a_warning(stride: int) -> None:
+    x = tt.full((6,), 3e38, requires_grad=True)
+    w = tt.full((12,), 3e38)[::stride][:6]
+    for k in range(3):  # the second and third are added to what is there
+        (x * w + x * w).sum().backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == [float("inf")] * 6, k
+    y = tt.ones((4, 3), dtype=tt.float16, requires_grad=True)
+    (tt.ones(3, dtype=tt.float16, requires_grad=True) * y * 6e4).sum().backward()
+    row = tt.ones(3, dtype=tt.float16, requires_grad=True)
+    (row.expand(4, 3) * (y.detach() * 3e4)).sum().backward()
+    assert row.grad is not None
+    assert row.grad.tolist() == [float("inf")] * 3
