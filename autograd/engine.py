@@ -52,6 +52,8 @@ from tritensor.ops.lazy_array import LazyArray
 from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import ops
 
+_ELSEWHERE = frozenset((MetaArray, LazyArray))  # arrays that no walk on arrays computes with
+
 
 def run(
     roots: Sequence[Any], grads: Sequence[Any], *, targets: Sequence[Any] | None, keep_graph: bool, tensors: bool, task: Task | None = None,
@@ -84,7 +86,7 @@ def run(
             # Not its own: the gradient to start from is the caller's.
             result[r] = (pending.pop(r) if r not in result else add(result[r][0], pending.pop(r)), False)
     waiting = {} if settle is None else count_hooked_uses(order)
-    if not (tensors or waiting or state.anomaly is not None or running.levels or {MetaArray, LazyArray}.intersection(map(type, grads))):
+    if not (tensors or waiting or state.anomaly is not None or running.levels or not _ELSEWHERE.isdisjoint(map(type, grads))):
         walk.walk_arrays(order, pending, result, wanted, useful, keep_graph)
         _assemble_slices(pending, result, add)
         return result

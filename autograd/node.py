@@ -435,7 +435,10 @@ def _kind(g: Any) -> type:
     if type(g) is not tuple:
         return type(g)
     kinds = {type(x) for x in g}
-    return next((k for k in (WrappedArray, MetaArray, LazyArray, CudaArray) if k in kinds), np.ndarray)
+    for kind in (WrappedArray, MetaArray, LazyArray, CudaArray):
+        if kind in kinds:
+            return kind
+    return np.ndarray
 
 
 def as_array(x: Any) -> Any:

@@ -26,6 +26,8 @@ following: set[Any] = set()
 def run_before_write(array: Any) -> None:
     """Memory of an array is about to be written: calls that wait to read it run first; all do where it has no elements, as the write is counted for more than
     can be seen of it."""
+    if not (waiting or following):
+        return
     empty = 0 in array.shape
     for segment in tuple(waiting):
         if empty or segment.reads(array):
