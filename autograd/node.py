@@ -435,10 +435,8 @@ def _kind(g: Any) -> type:
     if type(g) is not tuple:
         return type(g)
     kinds = {type(x) for x in g}
-    for kind in (WrappedArray, MetaArray, LazyArray, CudaArray):
-        if kind in kinds:
-            return kind
-    return np.ndarray
+    found = [kind for kind in (WrappedArray, MetaArray, LazyArray, CudaArray) if kind in kinds]
+    return found[0] if found else np.ndarray
 
 
 def as_array(x: Any) -> Any:
