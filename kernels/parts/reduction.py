@@ -25,7 +25,6 @@ from tritensor.ops.replay.steps import Folded, Spreading, StepRecorder
 from tritensor.ops.table import Op, Sample, Spec, normal_dims, op, refuse_kind
 from tritensor.ops.tuning.tunables import tunable
 
-_JOINED = 16  # tiles of totals that one program joins: some 100 kB, which takes it less time than another launch
 for _name in ("reduction", "reduction_join", "spread"):
     tunable(_name, Blocks, blocks_space, blocks_problem)
 
@@ -304,6 +303,9 @@ class ReductionFunctions(NamedTuple):
     finish: Any
     identity: Callable[[tuple[np.dtype, ...]], tuple[Any, ...]]
     walk: Any = None
+
+
+_JOINED = 16  # tiles of totals that one program joins: some 100 kB, which takes it less time than another launch
 
 
 def fold(

@@ -100,6 +100,7 @@ def test_an_op_between_others(op: Op) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("op", "dtype"), [(op, t) for op in OPS for t in op.dtypes], ids=lambda x: getattr(x, "name", x))
 def test_an_op_of_all_its_types(op: Op, dtype: str) -> None:
     _ask(op, dtype, "cpu", 3, 2)
