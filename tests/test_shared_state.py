@@ -45,7 +45,7 @@ REASONS = [
         "training/batch_size.py:find_batch_size.fits", "utils/checkpoint.py:_Frame.compute.pack",
     ]),
     ("a cache that is emptied when it is full: who has found or made an entry holds it himself", [
-        "ground/device_errors.py:_site_of", "kernels/parts/tapes/on_cpu.py:_call_of", "ops/lazy_array.py:LazyArray.strides", "cuda/emulator/type_cache.py:_block",
+        "ground/device_errors.py:_site_of", "kernels/parts/tapes/on_cpu.py:_call_of", "ops/lazy_array.py:PendingStorage.learn", "cuda/emulator/type_cache.py:_block",
         "tensor/aliasing/windows.py:reshape_exactly",
     ]),
     ("a bag: one element is put in, and where it stands says nothing", [

@@ -55,3 +55,14 @@ def test_tables_of_an_optimizer_are_made_once_in_regions() -> None:
                 optimizer.step()
             batches |= {id(b) for found in optimizer._batches.values() for b in found}
         assert len(batches) == 1
+
+
+def test_what_an_op_writes_at_once_is_read_before_by_what_waits() -> None:
+    for _ in range(3):
+        norm, x = tt.nn.BatchNorm1d(3), tt.randn(8, 3)
+        with tt.lazy():
+            y = norm.running_mean + 1
+            norm(x)
+            z = norm.running_mean + 1
+        assert y.tolist() == [1.0] * 3
+        assert np.allclose(z.numpy(), x.mean(0).numpy() * 0.1 + 1, atol=1e-6)
