@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tritensor as tt
-from tests.lazy_evaluation.memory_programs import a, program
+from tests.lazy_evaluation.memory_programs import a, program, w
 
 
 def _fresh() -> Any:
@@ -247,3 +247,18 @@ def nothing_in_the_place_of_a_leaf(k: int, kept: dict[str, Any]) -> Any:
     x = tt.tensor([[1.0, 2.0], [3.0, 4.0]])
     y = x * 2
     return tt.nn.functional.linear(y, x, tt.tensor([5.0, 6.0]) if k % 3 else None), tt.clamp(y, x if k % 2 else None, x * 3)
+
+
+@program
+def gradients_recorded_behind_the_first_call(k: int, kept: dict[str, Any]) -> Any:
+    y = w * 2
+    with tt.no_grad() if k % 2 else tt.enable_grad():
+        z = y * 3
+        v = z + y
+    return z.requires_grad, v.requires_grad, z.detach(), v.detach()
+
+
+@program
+def leaves_that_lie_in_another_way(k: int, kept: dict[str, Any]) -> Any:
+    x = kept.setdefault("x", tt.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]))
+    return ((x.t() if k % 2 else x) * 2 + 1).sum(1), ((x if k % 2 else x.t()) * 2).sum(0) * 3
