@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tritensor.ops.table import ops
 
 
 def test_a_call_that_fails_fails_alone() -> None:
@@ -66,3 +67,14 @@ def test_what_an_op_writes_at_once_is_read_before_by_what_waits() -> None:
             z = norm.running_mean + 1
         assert y.tolist() == [1.0] * 3
         assert np.allclose(z.numpy(), x.mean(0).numpy() * 0.1 + 1, atol=1e-6)
+
+
+def test_what_is_assigned_by_an_index_is_read_before_by_what_waits() -> None:
+    for _ in range(3):
+        x, index, value = tt.zeros(3), tt.tensor([0, 2]), tt.tensor([5.0, 6.0])
+        with tt.lazy():
+            y = x * 2
+            ops.index_assign(x, value, index, dims=(0,), front=False)
+            z = x * 2
+        assert y.tolist() == [0.0, 0.0, 0.0]
+        assert z.tolist() == [10.0, 0.0, 12.0]
