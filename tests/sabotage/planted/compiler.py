@@ -56,7 +56,6 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "a wrong stride: windows of a value that lies otherwise": (
         FUSION + "program/dataflow.py", "if not lies_so(x.value.shape, base.strides, x.value.strides):", "if False:",
     ),
-    "a wrong stride: results as they come": (FUSION + "program/dataflow.py", "if value.fixed and not lies_so(value.shape, where.strides, value.strides):", "if False:"),
     "a wrong stride: calls lay what windows are taken of": (
         FUSION + "plan.py", "lies.append(otherwise or value.fixed or slot.seen or any([r.step is not None for r in slot.readers]))", "lies.append(False)",
     ),
