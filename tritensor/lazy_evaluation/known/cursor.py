@@ -109,13 +109,8 @@ class Cursor:
             if prev is not None:
                 self.segment.settle()
             return long(*args, **named)
-        at = self.at
         found = self._find(call, args, named)
-        if (
-            found is not None
-            and self.at is at
-            and (not found.adopted or all([self._adopt(leaf.t, number) for leaf, number in found.adopted]))
-        ):
+        if found is not None and (not found.adopted or all([self._adopt(leaf.t, number) for leaf, number in found.adopted])):
             self.at = found.next
             if prev is None:
                 following.add(self)
