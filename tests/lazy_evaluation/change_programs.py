@@ -262,3 +262,20 @@ def gradients_recorded_behind_the_first_call(k: int, kept: dict[str, Any]) -> An
 def leaves_that_lie_in_another_way(k: int, kept: dict[str, Any]) -> Any:
     x = kept.setdefault("x", tt.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]))
     return ((x.t() if k % 2 else x) * 2 + 1).sum(1), ((x if k % 2 else x.t()) * 2).sum(0) * 3
+
+
+@program
+def leaves_in_the_graph_or_not(k: int, kept: dict[str, Any]) -> Any:
+    x = tt.tensor([1.0, 2.0, 3.0], requires_grad=bool(k % 2))
+    y = x * 2
+    z = y + a
+    return z.requires_grad, z.detach()
+
+
+@program
+def another_way_behind_a_grad_mode(k: int, kept: dict[str, Any]) -> Any:
+    with tt.no_grad():
+        y = w * 2
+        z = y + 1
+    v = z - 1 if k % 4 == 3 else z * 3
+    return y.requires_grad, z.requires_grad, v.requires_grad, v

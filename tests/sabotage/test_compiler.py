@@ -16,7 +16,10 @@ LEAST = 0.95
 TESTS = (
     ["tests/lazy_evaluation/test_known_paths.py", "tests/lazy_evaluation/test_following.py", "tests/fusion/test_settling.py"],
     ["tests/lazy_evaluation/test_bad_input.py"],
-    [f"tests/fusion/test_{x}.py" for x in ("groups", "joining", "spaces", "structure", "random_graphs")],
+    [
+        f"tests/fusion/test_{x}.py"
+        for x in ("groups", "joining", "machine_calls", "patterns", "loss_patterns", "draws", "spaces", "structure", "random_graphs")
+    ],
     ["tests/lazy_evaluation/test_random_programs.py"],
     ["tests/kernels/tapes", "tests/fusion/test_on_a_gpu.py"],
     ["tests/lazy_evaluation/test_walk.py"],
