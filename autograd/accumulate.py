@@ -151,10 +151,7 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
         elif 0 in held._array.strides:  # expanded by hand: several elements share one cell
             leaf._grad = nodes.make_tensor(add_arrays(held._array, g))
         else:
-            if type(g) is type(held._array) is np.ndarray:
-                run_before_write(held._array)
-                _add_in_place(held._array, g)
-            elif type(g) is LazyArray or type(held._array) is LazyArray:
+            if type(g) is LazyArray or type(held._array) is LazyArray:
                 provider("lazy_evaluation.recording").write(held, nodes.make_tensor(add_arrays(held._array, g)))
             elif isinstance(g, CudaArray):
                 run_before_write(held._array)

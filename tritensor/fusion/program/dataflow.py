@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -265,7 +266,7 @@ class _Builder:
             if joined is None:
                 continue
             node = Node(0, joined.call, None, slot.device)
-            for part, (start, end) in zip(joined.parts, joining.spans(joined.bounds), strict=True):
+            for part, (start, end) in zip(joined.parts, pairwise(joined.bounds), strict=True):
                 own = part.slot
                 if own.home is not slot:
                     own = self.window(slot, joined.dim, start, end)
@@ -289,7 +290,7 @@ class _Builder:
     ) -> None:  # fmt: skip
         """A step of joined arrays: one for each part, whose results are parts of what it makes."""
         found: list[list[Lain]] = [[] for _ in step.made]
-        for n, (start, end) in enumerate(joining.spans(cut.bounds)):
+        for n, (start, end) in enumerate(pairwise(cut.bounds)):
             part, given = joining.part_of(step, axis, start, end)
             sizes = (*step.sizes[:axis], end - start, *step.sizes[axis + 1 :])
             reads = []

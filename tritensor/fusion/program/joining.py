@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -199,11 +199,6 @@ def window(slot: Slot, dim: int, number: int, start: int, end: int) -> Slot:
     made = Slot(number, shape, slot.dtype, slot.strides, slot.device, None)
     made.home, made.first = slot, start * slot.strides[dim] * slot.dtype.itemsize
     return made
-
-
-def spans(bounds: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The first and the end of each part."""
-    return pairwise(bounds)
 
 
 def _read_from(read: Read, template: Template, arrays: Sequence[Lain]) -> tuple[tuple[int, ...], Steps, object]:
